@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -87,6 +87,13 @@ ATTACHED_JSON = (
     '[{"type":"image","blob":"b1","media_type":"image/png","name":"i.png"},'
     '{"type":"file","blob":"b2","media_type":"text/csv","name":"f.csv"}]'
 )
+ACCEPTED: dict[str, Any] = {
+    "turn_id": "t1",
+    "key": "k1",
+    "by": "ann",
+    "wait": True,
+    "attended": False,
+}
 SAID: _Said = {
     "message_id": "m1",
     "mode": "steer",
@@ -170,11 +177,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
         events.MessageAccepted(
             **FACT,
             **SAID,
-            turn_id="t1",
-            key="k1",
-            by="ann",
-            wait=True,
-            attended=False,
+            **ACCEPTED,
             schema="{}",
             options=TurnOptions(
                 instructions="be kind",
@@ -182,13 +185,14 @@ PINNED: tuple[tuple[Event, str], ...] = (
                 max_tokens=9,
                 request="{}",
             ),
+            variants=("t0",),
         ),
         fact_text(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'
             f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}",'
             '"options":{"instructions":"be kind","client_tools":[{"name":"look","parameters":"{}",'
-            '"description":"looks"}],"max_tokens":9,"request":"{}"}',
+            '"description":"looks"}],"max_tokens":9,"request":"{}"},"variants":["t0"]',
         ),
     ),
     (
@@ -225,7 +229,14 @@ PINNED: tuple[tuple[Event, str], ...] = (
         events.TurnCancelling(**TURN, reason="interrupt", by="ann"),
         turn_text("turn.cancelling", '"reason":"interrupt","by":"ann"'),
     ),
-    (events.TurnUndone(**TURN, by="ann"), turn_text("turn.undone", '"by":"ann"')),
+    (
+        events.TurnUndone(**TURN, by="ann", branch="t0"),
+        turn_text("turn.undone", '"by":"ann","branch":"t0"'),
+    ),
+    (
+        events.TurnRestored(**TURN, by="ann", variants=("t0", "t1")),
+        turn_text("turn.restored", '"by":"ann","variants":["t0","t1"]'),
+    ),
     (
         events.TurnFinished(
             **TURN,
@@ -409,6 +420,8 @@ PINNED: tuple[tuple[Event, str], ...] = (
             needs=Needs(network=True, reads=("/r",), writes=("/w",)),
             workspace="/w",
             offers=(events.Offer("exact", "sh: rm, in /w", ("rm",), "/w"),),
+            arguments="{}",
+            arguments_blob="ab",
         ),
         turn_text(
             "approval.asked",
@@ -416,7 +429,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
             '"expires":60.5,"parent":null,"tool":"sh","patterns":["rm"],'
             '"needs":{"network":true,"reads":["/r"],"writes":["/w"]},"workspace":"/w",'
             '"offers":[{"reach":"exact","says":"sh: rm, in /w","patterns":["rm"],'
-            '"workspace":"/w"}]',
+            '"workspace":"/w"}],"arguments":"{}","arguments_blob":"ab"',
         ),
     ),
     (

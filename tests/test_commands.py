@@ -18,6 +18,7 @@ NAMES = {
     "message.withdraw",
     "turn.cancel",
     "turn.undo",
+    "turn.restore",
     "call.cancel",
     "call.run",
     "calls.answer",
@@ -64,12 +65,15 @@ PINNED: tuple[tuple[Command, str], ...] = (
             schema="{}",
             attended=False,
             options=TurnOptions(max_tokens=9),
+            replaces="t0",
+            revert=True,
         ),
         _text(
             "message.send",
             f'"text":"go","mode":"steer","turn_id":"t1","attachments":{ATTACHED_JSON},'
             '"workspace":"/w","key":"k1","wait":true,"schema":"{}","attended":false,'
-            '"options":{"max_tokens":9}',
+            '"options":{"max_tokens":9},'
+            '"replaces":"t0","revert":true',
         ),
     ),
     (
@@ -97,6 +101,7 @@ PINNED: tuple[tuple[Command, str], ...] = (
         _text("turn.cancel", '"turn_id":"t1","reason":"interrupt"'),
     ),
     (commands.UndoTurn(**HEAD, turn_id="t1"), _text("turn.undo", '"turn_id":"t1","files":true')),
+    (commands.RestoreTurn(**HEAD, turn_id="t1"), _text("turn.restore", '"turn_id":"t1"')),
     (
         commands.CancelCall(**HEAD, call_id="c1", reason="timeout"),
         _text("call.cancel", '"call_id":"c1","reason":"timeout"'),

@@ -21,7 +21,10 @@ LOGGED_NAMES = {
         "session": ("opened", "changed"),
         "message": ("accepted", "changed", "withdrawn", "delivered", "expired"),
         "prompt": ("changed",),
-        "turn": ("started", "resumed", "suspended", "cancelling", "undone", "finished"),
+        "turn": (
+            *("started", "resumed", "suspended", "cancelling"),
+            *("undone", "restored", "finished"),
+        ),
         "step": ("started", "abandoned", "replied"),
         "call": ("amended", "started", "finished", "settled"),
         "calls": ("answered",),

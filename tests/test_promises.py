@@ -79,6 +79,7 @@ def test_all_promises_are_there() -> None:
         *(f"tools.{number}" for number in range(1, 8)),
         *(f"server.{number}" for number in range(1, 8)),
         *(f"page.{number}" for number in range(1, 12)),
+        *(f"page20.{number}" for number in range(1, 9)),
         *(f"mended.{number}" for number in range(1, 22)),
         *(f"walls.{number}" for number in range(1, 14)),
         *(f"words.{number}" for number in range(1, 8)),

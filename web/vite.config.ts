@@ -7,8 +7,8 @@ function preloads(source: string): Plugin {
     name: "preloads",
     transformIndexHtml: {
       order: "post",
-      handler: (html, { bundle }) =>
-        Object.values(bundle ?? {})
+      handler: (html, { bundle, filename }) =>
+        Object.values(filename.endsWith("index.html") ? (bundle ?? {}) : {})
           .filter((output) => output.type === "chunk")
           .filter((chunk) => chunk.facadeModuleId?.endsWith(source))
           .flatMap((chunk) => [chunk.fileName, ...chunk.imports])
@@ -33,6 +33,8 @@ export default defineConfig({
     // The page's policy forbids data: fonts and scripts, so nothing is put inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // The second page is a frame of the first: what draws diagrams there needs another policy.
+    rolldownOptions: { input: ["index.html", "diagram.html"] },
   },
   server: {
     // `npm run dev` serves the source and passes the API on to a running `keryx serve`.

@@ -33,9 +33,6 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     v: int = ms.VERSION
 
 
-# -- message
-
-
 class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     """Send a message to the agent. `mode` says what it does to a running turn.
 
@@ -44,7 +41,8 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     of a steer or an interrupt. If that turn has ended, or none is named and none runs, the message
     is queued, so that it never affects a turn that its sender has not seen. `schema` is the text of
     a JSON schema that the answer must match. `attended` False: nobody can answer approval requests
-    and questions of the turn, so they are denied.
+    and questions of the turn, so they are denied. The turn that it `replaces`, and those after it,
+    make room for it, with their file changes if `revert`; `turn.restore` brings them back.
     """
 
     text: str
@@ -57,6 +55,8 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     schema: str | None = None
     attended: bool = True
     options: ms.TurnOptions | None = None
+    replaces: str | None = None
+    revert: bool = False
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
@@ -97,6 +97,12 @@ class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
 
     turn_id: str
     files: bool = True
+
+
+class RestoreTurn(_Command, frozen=True, kw_only=True, tag="turn.restore"):
+    """Bring back a turn that was replaced, and those that followed it; files stay as they are."""
+
+    turn_id: str
 
 
 # -- call
@@ -219,6 +225,7 @@ Command = (
     | WithdrawMessage
     | CancelTurn
     | UndoTurn
+    | RestoreTurn
     | CancelCall
     | RunCall
     | AnswerCalls
@@ -245,10 +252,7 @@ _FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, 
 
 
 def checked(command: Command) -> Command:
-    """Return the command, checked as if it had come as JSON.
-
-    `InvalidCommandError` names the field that has a wrong type.
-    """
+    """Return the command, checked as if it were JSON; `InvalidCommandError` names a wrong field."""
     kind = type(command)
     if kind not in _kinds():
         raise InvalidCommandError(f"{kind.__name__} is not a command; see keryx.commands")
@@ -289,9 +293,6 @@ encode: Final[Callable[[Command], bytes]] = _encoder.encode
 
 
 def decode(data: bytes) -> Command:
-    """Decode a command.
-
-    `msgspec.ValidationError` for an unknown type and for a missing or wrong field; its parent
-    `msgspec.DecodeError` for invalid JSON.
-    """
+    """Decode a command: `msgspec.ValidationError` for an unknown type and for a missing or wrong
+    field; its parent `msgspec.DecodeError` for invalid JSON."""
     return _decoder().decode(data)

@@ -184,6 +184,22 @@ class CallOutcome(msgspec.Struct, frozen=True):
         """The content as text for a model."""
         return text_of(self.content)
 
+    @property
+    def exit_code(self) -> int | None:
+        """The code of a command that came to its end with another one than 0; None: any other."""
+        for part in self.content if self.outcome == "completed" else ():
+            if isinstance(part, Json) and b'"exit_code"' in bytes(part.value):
+                return _exit_code(part.decode())
+        return None
+
+
+def _exit_code(value: Any) -> int | None:
+    match value:
+        case {"exit_code": int(code)} if code != 0:
+            return code
+        case _:
+            return None
+
 
 def text_of(content: Iterable[Part]) -> str:
     """Return parts as text for a model."""

@@ -120,7 +120,7 @@ async def test_a_fallback_is_a_quiet_line_that_stays_and_a_profile_brings_its_ow
     somebody, tab, two = fallen_back
     await tab.begin("Who answers?")
     await expect(tab.replies.last).to_have_text("The second.")
-    line = tab.transcript.get_by_text(f"two:{MODEL}")
+    line = tab.transcript.get_by_role("paragraph").filter(has_text=f"two:{MODEL}")
     await expect(line).to_be_visible()
     said = await line.inner_text()
     await tab.page.reload()

@@ -311,6 +311,20 @@ async def an_undone_turn(world: World) -> None:
     await world.tell(cm.UndoTurn, turn_id=finished.turn_id)
 
 
+async def turn_is_restored(world: World) -> None:
+    restored = await world.until(ev.TurnRestored)
+    log = await world.log()
+    assert [event for event in log if isinstance(event, ev.TurnRestored)] == [restored]
+
+
+@case(cm.RestoreTurn, turn_is_restored)
+async def a_restored_turn(world: World) -> None:
+    first = await world.turn("one")
+    turn = await world.session.send("two", attended=True, replaces=first.turn_id)
+    await world.until(ev.TurnFinished, lambda event: event.turn_id == turn.turn_id)
+    await world.tell(cm.RestoreTurn, turn_id=first.turn_id)
+
+
 async def waiting_for_consent(world: World) -> str:
     await world.session.send("use risky", attended=True)
     return (await world.until(ev.ApprovalAsked)).approval_id

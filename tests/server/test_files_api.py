@@ -101,6 +101,25 @@ async def test_names_and_contents_stay_text_whatever_they_hold(tmp_path: Path) -
         assert (await here.client.get(path))["text"] == SCRIPT
 
 
+@pytest.mark.promise("page20.2")
+async def test_a_file_of_the_workspace_is_downloaded_whole_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
+    async with served_host(tmp_path) as here:
+        (here.workspace / "grüße.html").write_text(SCRIPT * 50_000)
+        (tmp_path / "secret.txt").write_text("a secret")
+        name = await here.client.open()
+        path = f"/api/sessions/{name}/download?path="
+        answer = await here.client.ask("GET", path + quote("grüße.html"))
+        assert answer.raw == (SCRIPT * 50_000).encode()
+        assert answer.headers["content-type"] == "application/octet-stream"
+        disposition = f"attachment; filename*=UTF-8''{quote('grüße.html')}"
+        assert answer.headers["content-disposition"] == disposition
+        assert "sandbox" in answer.headers["content-security-policy"]
+        (await here.client.ask("GET", f"{path}../secret.txt")).problem(403, "outside")
+        (await here.client.ask("GET", f"{path}none.txt")).problem(404, "not_found")
+
+
 # -- blobs
 
 

@@ -62,6 +62,7 @@ class World:
             lambda: facts.resumed(few()),
             lambda: facts.finished(few(), chance.choice(["completed", "failed", "parked"])),
             lambda: facts.undone(few()),
+            lambda: facts.restored(few(), few()),
             lambda: facts.step(few()),
             lambda: facts.replied(few(), turn_id=few(), usage=used, cost=cost),
             lambda: facts.call(few(), chance.choice([None, few()])),

@@ -60,7 +60,7 @@ it("renders what is settled once", () => {
 it("begins anew when the text is another", () => {
   const blocks = new Blocks(asIs);
   blocks.of("one\n\ntwo", false);
-  expect(blocks.of("three", false)).toMatchObject([{ kind: "html", html: "<p>three</p>\n" }]);
+  expect(blocks.of("three", false)).toMatchObject([{ kind: "html", html: '<p dir="auto">three</p>\n' }]);
 });
 
 it("shows an open fence as code, and says that it may grow", () => {

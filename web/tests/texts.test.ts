@@ -102,7 +102,8 @@ describe("the catalogue", () => {
     expect(texts.approvals.allowLasting("session", "write_file")).toBe("Allow for this session");
     expect(texts.approvals.allowLasting("always", "write_file")).toBe("Always allow write_file");
     expect(texts.compaction.auto(102_400)).toBe("Auto-compacts at 102k");
-    expect(texts.notes.retried("rate_limit", 4)).toBe("Too many requests to the model. Retrying in 4 s.");
+    expect(texts.notes.retrying("rate_limit", 3.2)).toBe("Too many requests to the model. Retrying in 4 s.");
+    expect(texts.notes.retried("rate_limit", 4)).toBe("Too many requests to the model. Retried after 4 s.");
   });
 
   it.each([

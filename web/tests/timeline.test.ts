@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../src/api/types";
+import { exitCodeOf } from "../src/session/calls";
 import type { Call, Nested, NestedItem } from "../src/session/rows";
-import { barOf, originOf, reachOf } from "../src/timeline/bars";
+import { barOf, formOf, originOf, reachOf } from "../src/timeline/bars";
 import { runningLines, storedLines, unknownLine } from "../src/timeline/grouping";
 import { placeOf, tickFor, tickTexts } from "../src/timeline/scale";
 import { coveredTime, joinSpans, totalTime } from "../src/timeline/spans";
@@ -46,6 +47,7 @@ function call(changes: Partial<Call>): Call {
     tool: "terminal",
     arguments: "{}",
     argumentsBlob: null,
+    exitCode: null,
     preview: "",
     phase: "finished",
     asking: false,
@@ -187,8 +189,16 @@ describe("nested calls", () => {
   });
 });
 
+it("a command that ends with another code than 0 does not look done", () => {
+  expect(formOf({ outcome: "completed", exitCode: 3 })).toBe("exited");
+  expect(formOf({ outcome: "completed", exitCode: null })).toBe("completed");
+  expect(exitCodeOf([{ type: "json", value: { output: "", exit_code: 3 } }])).toBe(3);
+  expect(exitCodeOf([{ type: "json", value: { output: "", exit_code: 0 } }])).toBeNull();
+  expect(exitCodeOf([{ type: "text", text: "exit_code 3" }])).toBeNull();
+});
+
 describe("the time of a turn", () => {
-  const timed = (finishedAt: number, duration: number) => ({ finishedAt, duration, nested: null });
+  const timed = (finishedAt: number, duration: number) => ({ finishedAt, duration, isDone: true, nested: null });
 
   it("is the model's from the last word or result to the reply, and the tools' while one runs", () => {
     const times = timesOf(
@@ -228,7 +238,12 @@ describe("the time of a turn", () => {
       duration,
       outcome: "completed" as const,
     });
-    const fan = { finishedAt: 10, duration: 6, nested: { calls: [call(1, 4), call(1, 4), call(2, 3)], sums: [] } };
+    const fan = {
+      finishedAt: 10,
+      duration: 6,
+      isDone: true,
+      nested: { calls: [call(1, 4), call(1, 4), call(2, 3)], sums: [] },
+    };
     expect(serialTime(fan)).toBe(2 + 11);
     expect(timesOf([{ what: "replied", at: 4, calls: [fan] }], 4)).toMatchObject({
       tools: 6,
@@ -241,5 +256,20 @@ describe("the time of a turn", () => {
       nested: { calls: [call(0, 6)], sums: [{ tool: "t", calls: 9, duration: 20, completed: 9 }] },
     };
     expect(serialTime(crowd)).toBe(26);
+  });
+
+  it("was not saved by what was cancelled or failed, also within a container", () => {
+    const lost = { ...timed(15, 3), isDone: false };
+    const times = timesOf([{ what: "replied", at: 12, calls: [timed(15, 3), lost, lost] }], 12);
+    expect(times).toMatchObject({ tools: 3, serial: 3, saved: 0, calls: 3 });
+    const one = { call_id: "", tool: "t", start: 0, duration: 4 };
+    const calls = [
+      { ...one, outcome: "completed" as const },
+      { ...one, outcome: "cancelled" as const },
+      { ...one, outcome: "failed" as const },
+    ];
+    expect(serialTime({ ...timed(10, 4), nested: { calls, sums: [] } })).toBe(4);
+    const sums = [{ tool: "t", calls: 4, duration: 20, completed: 2 }];
+    expect(serialTime({ ...timed(10, 4), nested: { calls: [], sums } })).toBe(10);
   });
 });

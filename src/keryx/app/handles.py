@@ -52,6 +52,8 @@ class SessionHandle:
         attended: bool = False,
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
+        replaces: str | None = None,
+        revert: bool = False,
     ) -> TurnHandle:
         """Send a message; returns once the message is durable.
 
@@ -59,6 +61,8 @@ class SessionHandle:
         the turn fails (`bad_response`) after the model got one correction. `attended` says that
         someone will `answer` the approvals of the turn; otherwise calls that need one are denied.
         Upload attachments first (`Keryx.upload`). Without `workspace`, the session's is used.
+        `replaces` names a turn that makes room for this one, with all turns after it; `revert`
+        reverts their file changes, and `restore` brings them back.
         """
         return await self._send(
             text,
@@ -68,6 +72,8 @@ class SessionHandle:
             attended=attended,
             attachments=attachments,
             workspace=workspace,
+            replaces=replaces,
+            revert=revert,
         )
 
     async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
@@ -148,6 +154,10 @@ class SessionHandle:
         """
         await self.tell(cm.UndoTurn, turn_id=turn_id, files=files)
 
+    async def restore(self, turn_id: str) -> None:
+        """Bring back a turn that another one replaced; not while a turn is running."""
+        await self.tell(cm.RestoreTurn, turn_id=turn_id)
+
     async def diff(self) -> str:
         """Return a diff of all files that the session changed, against their present content."""
         return await self._host_client.diff(self.session_id)
@@ -182,6 +192,8 @@ class SessionHandle:
         attended: bool = False,
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
+        replaces: str | None = None,
+        revert: bool = False,
     ) -> TurnHandle:
         sent = await self.tell(
             cm.SendMessage,
@@ -193,6 +205,8 @@ class SessionHandle:
             attended=attended,
             attachments=tuple(attachments),
             workspace=workspace,
+            replaces=replaces,
+            revert=revert,
         )
         assert isinstance(sent, Sent)
         return TurnHandle(self, sent)

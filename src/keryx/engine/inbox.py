@@ -24,6 +24,7 @@ from keryx.engine.operations.forks import fork
 from keryx.engine.operations.reverts import Reverts
 from keryx.engine.operations.titles import BY, first_title
 from keryx.engine.operations.user_calls import UserCalls
+from keryx.engine.operations.variants import Variants
 from keryx.engine.session_context import SessionContext
 from keryx.engine.steps.client_calls import check_client_tools, redacted
 from keryx.engine.turns.turn_queue import TurnQueue
@@ -47,6 +48,7 @@ class Inbox:
         self._answers = Answers(context, self._dedup)
         self._user_calls = UserCalls(context, self._dedup)
         self._reverts = Reverts(context, self._dedup)
+        self._variants = Variants(context, self._dedup, self._reverts)
         self._cancels = Cancels(context, turn_queue, self._dedup, self._user_calls)
 
     async def tell(self, command: cm.Command) -> Answer:
@@ -73,6 +75,7 @@ class Inbox:
                 cm.RunCall()
                 | cm.RevertFiles()
                 | cm.UndoTurn()
+                | cm.RestoreTurn()
                 | cm.ForkSession()
                 | cm.CompactContext()
                 | cm.SetDraft()
@@ -119,6 +122,8 @@ class Inbox:
         # A command without a key has a new id for each attempt, so the store need not be read.
         if (command.key is not None or row.key in self._sent) and await self._dedup.was_taken(row):
             return await self._acknowledge(row.key)
+        if command.replaces is not None:
+            self._variants.check(command.replaces)
         if command.schema is not None:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
         if command.options is not None:
@@ -126,6 +131,8 @@ class Inbox:
         await self._context.files.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
             prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace, command.text)
+        if command.replaces is not None:
+            await self._variants.prepare(command, row)
         self._sent[row.key] = self._accept(command, row.key)
         self._dedup.take(row)
         if prompt_parts is not None and self._turn_queue.is_resting:
@@ -142,17 +149,20 @@ class Inbox:
         fold = self._context.fold
         joins = (
             command.mode == "steer"
+            and command.replaces is None
             and fold.turn is not None
             and fold.turn.cancelling is None
             and command.turn_id in (None, fold.turn.turn_id)
         )
         turn_id = fold.turn.turn_id if joins and fold.turn is not None else new_id("t")
+        replaces, by = command.replaces, command.by
+        variants = () if replaces is None else self._variants.put_aside(replaces, by)
         accepted = self._context.log.record(
             ev.MessageAccepted,
             message_id=new_id("m"),
             turn_id=turn_id,
             key=key,
-            by=command.by,
+            by=by,
             mode=command.mode,
             text=command.text,
             workspace=command.workspace or fold.settings.workspace,
@@ -161,6 +171,7 @@ class Inbox:
             schema=command.schema,
             attended=command.attended,
             options=command.options,
+            variants=variants,
         )
         if not fold.settings.title and (title := first_title(command.text)):
             self._context.log.record(ev.SessionChanged, by=BY, title=title)
@@ -182,6 +193,7 @@ class Inbox:
         command: cm.RunCall
         | cm.RevertFiles
         | cm.UndoTurn
+        | cm.RestoreTurn
         | cm.ForkSession
         | cm.CompactContext
         | cm.SetDraft,
@@ -192,8 +204,8 @@ class Inbox:
                 return await self._user_calls.run(command)
             case cm.RevertFiles():
                 return await self._reverts.run(command)
-            case cm.UndoTurn():
-                return await self._reverts.undo(command)
+            case cm.UndoTurn() | cm.RestoreTurn():
+                return await self._undo_or_restore(command)
             case cm.ForkSession():
                 return await fork(self._context, self._dedup, command)
             case cm.CompactContext():
@@ -201,6 +213,11 @@ class Inbox:
             case cm.SetDraft():
                 await self._context.drafts.save(Typed(command.text, command.attachments))
                 return Done(True)
+
+    async def _undo_or_restore(self, command: cm.UndoTurn | cm.RestoreTurn) -> Done:
+        if isinstance(command, cm.UndoTurn):
+            return await self._reverts.undo(command)
+        return await self._variants.restore(command)
 
     async def _compact(self, command: cm.CompactContext) -> Done:
         """Compact the context; answer when that is done. Messages do not wait for it."""

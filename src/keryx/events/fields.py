@@ -115,6 +115,8 @@ class NestedCall(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     preview: str = ""
     hooks: tuple[HookAction, ...] | UnsetType = UNSET
+    exit_code: int | UnsetType = UNSET
+    """Of a command that ended with another code than 0."""
 
 
 class NestedSum(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +159,7 @@ class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     duration: float | None = None
     count: int = 1
+    exit_code: int | UnsetType = UNSET
 
 
 class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +172,7 @@ class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
     preview: str = ""
     outcome: Outcome | None = None
     duration: float | None = None
+    exit_code: int | UnsetType = UNSET
 
 
 class ShownTool(msgspec.Struct, frozen=True, kw_only=True):

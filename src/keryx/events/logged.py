@@ -119,6 +119,8 @@ class MessageAccepted(Logged, frozen=True, kw_only=True, tag="message.accepted")
     """The text of a JSON schema that the answer must match."""
     options: TurnOptions | None = None
     """What the sender wants for the turn that the message starts."""
+    variants: tuple[str, ...] = ()
+    """The turns that its turn replaces, oldest first: earlier answers to the same message."""
 
 
 class MessageChanged(Logged, frozen=True, kw_only=True, tag="message.changed"):
@@ -196,10 +198,21 @@ class TurnCancelling(InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
 
 
 class TurnUndone(Logged, frozen=True, kw_only=True, tag="turn.undone"):
-    """The turn was removed from the transcript. Only this fact names a turn that has ended."""
+    """The turn was removed from the transcript. It has ended, as that of `turn.restored`."""
 
     turn_id: str
     by: str
+    branch: str | None = None
+    """The turn that was replaced: it or one before this turn. None: nothing can bring it back."""
+
+
+class TurnRestored(Logged, frozen=True, kw_only=True, tag="turn.restored"):
+    """A turn that was replaced is in the transcript again, and the one that replaced it is not."""
+
+    turn_id: str
+    by: str
+    variants: tuple[str, ...] = ()
+    """The turns that replaced each other, oldest first; empty if it only followed such a turn."""
 
 
 class TurnFinished(InTurn, frozen=True, kw_only=True, tag="turn.finished"):
@@ -377,6 +390,9 @@ class ApprovalAsked(AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     workspace: str = ""
     offers: tuple[Offer, ...] = ()
     """What `session` and `always` can cover, the narrowest first."""
+    arguments: str = ""
+    """What the call gets, as JSON; `arguments_blob` has the whole if this is only the beginning."""
+    arguments_blob: str | None = None
 
 
 class ApprovalAnswered(AtWork, frozen=True, kw_only=True, tag="approval.answered"):
@@ -446,6 +462,7 @@ LoggedEvent = (
     | TurnSuspended
     | TurnCancelling
     | TurnUndone
+    | TurnRestored
     | TurnFinished
     | StepStarted
     | StepAbandoned

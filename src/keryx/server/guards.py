@@ -30,16 +30,25 @@ _ALWAYS: Final[Headers] = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(self), payment=(), usb=()"),
 ]
 _PAGE_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'self'; base-uri 'none'; "
     b"form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS: Final[Headers] = [
     *_ALWAYS,
     (b"content-security-policy", _PAGE_POLICY),
+]
+# The frame of the page that draws diagrams: it may write styles into them, and reach nothing.
+_FRAME_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+FRAME_HEADERS: Final[Headers] = [
+    *((name, b"SAMEORIGIN" if name == b"x-frame-options" else value) for name, value in _ALWAYS),
+    (b"content-security-policy", _FRAME_POLICY),
 ]
 API_HEADERS: Final[Headers] = [
     *_ALWAYS,

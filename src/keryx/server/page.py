@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.server.guards import PAGE_HEADERS, Headers
+from keryx.server.guards import FRAME_HEADERS, PAGE_HEADERS, Headers
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
+DIAGRAMS: Final = "diagram.html"
+"""The frame in which the page draws diagrams. It has a policy of its own."""
 # A file name with the hash of its content, as bundlers write it: name-1a2b3c4d.js
 _HASHED: Final = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
 _NOT_ACCEPTED: Final = re.compile(r"q=0(\.0*)?")
@@ -27,12 +29,23 @@ _NOT_BUILT: Final = (
 )
 
 
-class Asset(msgspec.Struct, frozen=True):
+class Asset(msgspec.Struct):
     body: bytes
-    packed: bytes | None
-    """The compressed body; None if compression saves nothing."""
     media_type: str
     cached: bytes
+    headers: Headers
+    _packed: bytes | None = None
+
+    @property
+    def packed(self) -> bytes | None:
+        """The compressed body; None if compression saves nothing.
+
+        It is made at the first request, because most files of the page are rarely asked for.
+        """
+        if self._packed is None:
+            packed = gzip.compress(self.body, compresslevel=6, mtime=0)
+            self._packed = packed if len(packed) < len(self.body) else b""
+        return self._packed or None
 
 
 class Page:
@@ -47,33 +60,34 @@ class Page:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             if path.is_file() and not path.is_symlink():
                 name = path.relative_to(folder).as_posix()
-                assets[name] = _asset(path)
+                assets[name] = _asset(path, FRAME_HEADERS if name == DIAGRAMS else PAGE_HEADERS)
         return cls(assets)
 
     async def serve(self, method: str, path: str, send: Send, encodings: str = "") -> None:
         """Answer a request for the page; `encodings` is its Accept-Encoding header."""
         if method not in ("GET", "HEAD"):
-            await _answer(send, 405, b"", [(b"allow", b"GET, HEAD")])
+            await _answer(send, 405, b"", [*PAGE_HEADERS, (b"allow", b"GET, HEAD")])
             return
         asset = self._assets.get(path.lstrip("/") or INDEX)
         if asset is None and INDEX in self._assets and "." not in path.rpartition("/")[2]:
             # The page has one address, because its files have relative addresses. The redirect is
             # relative too: a proxy may have added a prefix to the path.
             up = "../" * (path.count("/") - 1) or "./"
-            await _answer(send, 307, b"", [(b"location", up.encode()), *_PLAIN])
+            await _answer(send, 307, b"", [*PAGE_HEADERS, (b"location", up.encode()), *_PLAIN])
             return
         if asset is None:
             body = b"There is no page at this address.\n" if INDEX in self._assets else _NOT_BUILT
-            await _answer(send, 404, body if method == "GET" else b"", _PLAIN)
+            await _answer(send, 404, body if method == "GET" else b"", [*PAGE_HEADERS, *_PLAIN])
             return
         body = asset.body
         headers: Headers = [
+            *asset.headers,
             (b"content-type", asset.media_type.encode()),
             (b"cache-control", asset.cached),
             (b"vary", b"accept-encoding"),
         ]
-        if asset.packed is not None and _accepts_gzip(encodings):
-            body = asset.packed
+        if _accepts_gzip(encodings) and (packed := asset.packed) is not None:
+            body = packed
             headers.append((b"content-encoding", b"gzip"))
         headers.append((b"content-length", str(len(body)).encode()))
         await _answer(send, 200, body if method == "GET" else b"", headers)
@@ -93,21 +107,15 @@ def _accepts_gzip(encodings: str) -> bool:
     return False
 
 
-def _asset(path: Path) -> Asset:
+def _asset(path: Path, headers: Headers) -> Asset:
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/") or kind.endswith(("javascript", "json")):
         kind += "; charset=utf-8"
-    body = path.read_bytes()
-    packed = gzip.compress(body, mtime=0)
-    return Asset(
-        body,
-        packed if len(packed) < len(body) else None,
-        kind,
-        _FOREVER if _HASHED.search(path.name) else b"no-cache",
-    )
+    cached = _FOREVER if _HASHED.search(path.name) else b"no-cache"
+    return Asset(path.read_bytes(), kind, cached, headers)
 
 
 async def _answer(send: Send, status: int, body: bytes, headers: Headers) -> None:
-    start = {"type": "http.response.start", "status": status, "headers": [*PAGE_HEADERS, *headers]}
+    start = {"type": "http.response.start", "status": status, "headers": headers}
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -8,7 +8,8 @@ from __future__ import annotations
 import http
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -108,6 +109,17 @@ def from_error(error: er.KeryxError, status: int, word: str) -> ProblemError:
     """Split the text of an error at its semicolon: what happened, and what to do."""
     detail, _, hint = str(error).partition("; ")
     return ProblemError(status, word, detail, hint or _HINTS[word])
+
+
+@contextmanager
+def refusals_as_conflicts() -> Generator[None]:
+    """Turn a refusal of the session into a conflict with its state: the request was not wrong."""
+    try:
+        yield
+    except (er.UnsupportedError, er.StoreError, er.ModelError):
+        raise
+    except er.UserMustActError as error:
+        raise from_error(error, CONFLICT, "conflict") from error
 
 
 _HINTS: Final = {

@@ -130,6 +130,8 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
     key: Key | None = None
     attachments: AttachedList = ()
     workspace: Folder | None = None
+    replaces: Id | None = None
+    revert: bool = False
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -265,9 +267,6 @@ class UndoBody(msgspec.Struct, frozen=True, kw_only=True):
 
 class Undone(msgspec.Struct, frozen=True):
     undone: bool
-
-
-# -- uploads and files
 
 
 class Uploaded(msgspec.Struct, frozen=True):

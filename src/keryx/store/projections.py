@@ -1,8 +1,7 @@
 """A pure function from the events of one commit to the changes beside the log.
 
 It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
-reads no earlier event: it gets the model of the step, and leaves older messages to the store.
-"""
+reads no earlier event: it gets the model of the step, and leaves older messages to the store."""
 
 from __future__ import annotations
 
@@ -40,6 +39,7 @@ from keryx.events import (
     StepReplied,
     StepStarted,
     TurnFinished,
+    TurnRestored,
     TurnResumed,
     TurnStarted,
     TurnUndone,
@@ -170,16 +170,15 @@ def _queue_messages(
         case MessageDelivered():
             sources = changes.opened.get(("message", event.message_id))
             before = event.message_id if sources is None else None
-            changes.entries.append(
-                TranscriptEntry(event.seq, event.turn_id, tuple(sources or ()), before)
-            )
+            entry = TranscriptEntry(event.seq, event.turn_id, tuple(sources or ()), before)
+            changes.entries.append(entry)
             _close(changes, "message", event.message_id)
         case MessageWithdrawn() | MessageExpired():
             _close(changes, "message", event.message_id)
 
 
 def _show_turns(
-    event: StepReplied | CallStarted | CallFinished | ContextCompacted | TurnFinished | TurnUndone,
+    event: StepReplied | CallStarted | CallFinished | ContextCompacted | TurnFinished,
     changes: Projection,
 ) -> None:
     match event:
@@ -192,8 +191,12 @@ def _show_turns(
         case TurnFinished():
             if event.outcome != "completed":
                 _show(changes, event, event.turn_id)
-        case TurnUndone():
-            changes.undone.append(event.turn_id)
+
+
+def _hide_turns(event: TurnUndone | TurnRestored, changes: Projection) -> None:
+    changes.undone[event.turn_id] = isinstance(event, TurnUndone)
+    if isinstance(event, TurnRestored) and event.variants:
+        _show(changes, event, event.turn_id)
 
 
 def _show_notices(
@@ -292,6 +295,6 @@ def _by_type(
 
 
 _RULES: Final = _by_type(
-    *(_open_and_close, _open_and_close_user_calls, _queue_messages, _show_turns, _show_notices),
-    *(_change_settings, _set_failed_turn, _add_usage, _count_calls, _name_blobs),
+    *(_open_and_close, _open_and_close_user_calls, _queue_messages, _show_turns, _hide_turns),
+    *(_show_notices, _change_settings, _set_failed_turn, _add_usage, _count_calls, _name_blobs),
 )

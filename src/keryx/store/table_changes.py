@@ -92,7 +92,8 @@ class Projection(msgspec.Struct):
     opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
     parent: ParentCall | None = None
     """The call that opened the session, if this commit is the first of a child agent."""
-    undone: list[str] = msgspec.field(default_factory=list[str])
+    undone: dict[str, bool] = msgspec.field(default_factory=dict[str, bool])
+    """Turns that were undone (True) or restored (False); the last change of each."""
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
     tools: list[ToolEntry] = msgspec.field(default_factory=list[ToolEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])
@@ -112,6 +113,6 @@ class Projection(msgspec.Struct):
             if value is not None
         }
         after = msgspec.structs.replace(before, **changed_fields)
-        if after.failed_turn in self.undone:
+        if self.undone.get(after.failed_turn or ""):
             after.failed_turn = ""
         return after

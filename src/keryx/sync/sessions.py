@@ -32,6 +32,8 @@ class Session:
         attended: bool = False,
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
+        replaces: str | None = None,
+        revert: bool = False,
     ) -> Turn:
         """Send a message; returns once the message is durable.
 
@@ -39,6 +41,8 @@ class Session:
         the turn fails (`bad_response`) after the model got one correction. `attended` says that
         someone will `answer` the approvals of the turn; otherwise calls that need one are denied.
         Upload attachments first (`Keryx.upload`). Without `workspace`, the session's is used.
+        `replaces` names a turn that makes room for this one, with all turns after it; `revert`
+        reverts their file changes, and `restore` brings them back.
         """
         turn = self._call(
             self._handle.send,
@@ -48,6 +52,8 @@ class Session:
             attended=attended,
             attachments=attachments,
             workspace=workspace,
+            replaces=replaces,
+            revert=revert,
         )
         return Turn(self._call, turn)
 
@@ -114,6 +120,10 @@ class Session:
         `UserMustActError` if one of these files was edited since.
         """
         self._call(self._handle.undo, turn_id, files=files)
+
+    def restore(self, turn_id: str) -> None:
+        """Bring back a turn that another one replaced; not while a turn is running."""
+        self._call(self._handle.restore, turn_id)
 
     def diff(self) -> str:
         """Return a diff of all files that the session changed, against their present content."""

@@ -28,6 +28,7 @@ from keryx.events import (
     StepStarted,
     TurnFinished,
     TurnOutcome,
+    TurnRestored,
     TurnResumed,
     TurnStarted,
     TurnUndone,
@@ -174,6 +175,9 @@ class EventFactory:
 
     def undone(self, turn_id: str) -> TurnUndone:
         return self._fact(TurnUndone, turn_id=turn_id, by="you")
+
+    def restored(self, turn_id: str, *variants: str) -> TurnRestored:
+        return self._fact(TurnRestored, turn_id=turn_id, by="you", variants=variants)
 
     def step(self, model: str = "scripted:one", turn_id: str = "t1") -> StepStarted:
         return self._fact(

@@ -249,6 +249,20 @@ class ProjectionContract:
         await log.add(facts.undone("t2"))
         assert await texts(subject) == ["t1", "t1"]
 
+    async def test_a_turn_that_is_restored_is_read_again(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        for turn in ("t1", "t2"):
+            await log.add(facts.accepted(turn, turn, turn), facts.delivered(turn, turn))
+            await log.add(facts.started(turn), facts.replied(turn, turn_id=turn))
+            await log.add(facts.finished(turn))
+        await log.add(facts.undone("t1"))
+        assert await texts(subject) == ["t2", "t2"]
+        await log.add(facts.undone("t2"), facts.restored("t1", "t1", "t2"))
+        assert await texts(subject) == ["t1", "t1", "TurnRestored"]
+        await log.add(facts.undone("t1"), facts.restored("t2"))
+        assert await texts(subject) == ["t2", "t2"]
+
     # -- at once
 
     async def test_who_reads_while_others_write_sees_whole_commits(self, subject: Store) -> None:

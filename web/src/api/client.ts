@@ -198,11 +198,16 @@ export const fork = (id: string, turnId: string | null, newId: string) =>
 export const undo = (id: string, turnId: string, files: boolean) =>
   request<wire.Undone>("POST", at(id, "/undo"), { turn_id: turnId, files } satisfies wire.UndoBody);
 
+/** Brings back a turn that another one replaced. */
+export const restoreTurn = (id: string, turnId: string) =>
+  request<unknown>("POST", at(id, `/turns/${part(turnId)}/restore`));
+
 /** Answered when the summary is there. */
 export const compact = (id: string, focus: string) =>
   afterChanges(id, () => request<unknown>("POST", at(id, "/compact"), { focus } satisfies wire.CompactBody));
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
+export const downloadAddress = (id: string, path: string) => at(id, `/download?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");
 export const allEventsAddress = "api/events";

@@ -52,6 +52,8 @@ export interface ApprovalAsked {
   needs?: Needs;
   workspace?: string;
   offers?: readonly Offer[];
+  arguments?: string;
+  arguments_blob?: string | null;
 }
 
 /** The request can no longer be answered. */
@@ -554,6 +556,7 @@ export type LoggedEvent =
   | TurnSuspended
   | TurnCancelling
   | TurnUndone
+  | TurnRestored
   | TurnFinished
   | StepStarted
   | StepAbandoned
@@ -700,6 +703,7 @@ export interface MessageAccepted {
   attended?: boolean;
   schema?: string | null;
   options?: TurnOptions | null;
+  variants?: readonly string[];
 }
 
 /**
@@ -814,6 +818,7 @@ export interface NestedCall {
   outcome: "cancelled" | "completed" | "denied" | "failed" | "unknown";
   preview?: string;
   hooks?: readonly HookAction[];
+  exit_code?: number;
 }
 
 /** The content of the blob that a `NestedSummary` names. */
@@ -856,6 +861,7 @@ export interface NestedProgress {
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
   count?: number;
+  exit_code?: number;
 }
 
 /** The sums of the nested calls of one tool that are not listed one by one. */
@@ -897,6 +903,8 @@ export interface NewMessage {
   key?: string | null;
   attachments?: readonly Attached[];
   workspace?: string | null;
+  replaces?: string | null;
+  revert?: boolean;
 }
 
 export interface NewModel {
@@ -1355,6 +1363,7 @@ export interface ShownNested {
   preview?: string;
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
+  exit_code?: number;
 }
 
 /** The sums of the nested calls of one tool in a running container so far. */
@@ -1615,6 +1624,18 @@ export interface TurnOptions {
   request?: string;
 }
 
+/** A turn that was replaced is in the transcript again, and the one that replaced it is not. */
+export interface TurnRestored {
+  type: "turn.restored";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  turn_id: string;
+  by: string;
+  variants?: readonly string[];
+}
+
 /** The turn goes on after a crash, for the nth time. */
 export interface TurnResumed {
   type: "turn.resumed";
@@ -1654,7 +1675,7 @@ export interface TurnUnderWay {
   cancelling: boolean;
 }
 
-/** The turn was removed from the transcript. Only this fact names a turn that has ended. */
+/** The turn was removed from the transcript. It has ended, as that of `turn.restored`. */
 export interface TurnUndone {
   type: "turn.undone";
   session_id: string;
@@ -1663,6 +1684,7 @@ export interface TurnUndone {
   seq: number;
   turn_id: string;
   by: string;
+  branch?: string | null;
 }
 
 /** What a person has typed but not sent. */

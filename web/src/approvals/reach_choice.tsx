@@ -41,15 +41,18 @@ export function ReachChoice({ lasting, title, offers, busy, onChoose, onBack }: 
       }}
     >
       <b>{title}</b>
-      {offers.map((offer) => (
+      {offers.map((offer, at) => (
         <button
           key={offer.reach}
           type="button"
+          aria-keyshortcuts={String(at + 1)}
           class="reach-choice-option"
           aria-disabled={busy || undefined}
           onClick={busy ? undefined : () => onChoose(offer)}
         >
-          <span>{texts.approvals.reach[offer.reach]}</span>
+          <span>
+            <kbd aria-hidden="true">{at + 1}</kbd> {texts.approvals.reach[offer.reach]}
+          </span>
           <small>
             {lasting === "always" ? offer.says : texts.approvals.inThisSession(offer.says, offer.workspace ?? null)}
           </small>

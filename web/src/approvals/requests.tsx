@@ -1,6 +1,7 @@
 /** What waits for a person: it docks where one types, and goes when it was answered anywhere. */
 
-import { useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { Problem } from "../api/problem";
 import { serverTime } from "../api/server_clock";
@@ -12,14 +13,23 @@ import { second } from "../ui/clock";
 import { attempt } from "../ui/notice";
 import { choices, type Lasting, ReachChoice } from "./reach_choice";
 
-export function ApprovalRequests({ session }: { session: SessionStore }) {
+/** How a call is shown whole: its command, its edit, or whatever it gets. */
+export type ShowAsked = (approval: ApprovalAsked) => ComponentChildren;
+
+export function ApprovalRequests({ session, show }: { session: SessionStore; show: ShowAsked }) {
   const approvals = session.head.approvals.value;
   const questions = session.head.questions.value;
   if (approvals.length + questions.length === 0) return null;
   return (
     <section class="requests" aria-label={texts.approvals.label}>
       {approvals.map((approval) => (
-        <Approval key={approval.approval_id} sessionId={session.id} approval={approval} />
+        <Approval
+          key={approval.approval_id}
+          sessionId={session.id}
+          approval={approval}
+          isFirst={approval === approvals[0]}
+          show={show}
+        />
       ))}
       {questions.map((question) => (
         <Question key={question.question_id} sessionId={session.id} question={question} />
@@ -37,10 +47,41 @@ async function first(answer: () => Promise<unknown>): Promise<void> {
   }
 }
 
-function Approval({ sessionId, approval }: { sessionId: string; approval: ApprovalAsked }) {
+interface ApprovalProps {
+  sessionId: string;
+  approval: ApprovalAsked;
+  isFirst: boolean;
+  show: ShowAsked;
+}
+
+function isAnswerKey(event: KeyboardEvent): boolean {
+  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || !/^[1-4]$/.test(event.key))
+    return false;
+  return (event.target as Element).closest("input, textarea, select, dialog, [contenteditable]") === null;
+}
+
+/** The keys 1 to 4 answer this card: the one with the focus, or else the first. Not while one types. */
+function useKeys(card: { readonly current: HTMLElement | null }, isFirst: boolean): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!isAnswerKey(event)) return;
+      const focused = (event.target as Element).closest(".requests-card");
+      if (focused === null ? !isFirst : focused !== card.current) return;
+      const button = card.current?.querySelector<HTMLButtonElement>(`button[aria-keyshortcuts="${event.key}"]`);
+      if (!button) return;
+      event.preventDefault();
+      button.click();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [isFirst]);
+}
+
+function Approval({ sessionId, approval, isFirst, show }: ApprovalProps) {
   const [busy, setBusy] = useState(false);
   const [lasting, setLasting] = useState<Lasting | null>(null);
   const card = useRef<HTMLDivElement>(null);
+  useKeys(card, isFirst);
   const title = texts.approvals.question(approval.tool || approval.what);
   const lastingText = (how: Lasting): string => texts.approvals.allowLasting(how, approval.tool ?? "");
   const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
@@ -60,20 +101,26 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
   };
   // Consent to more than this very call must have something to be about.
   const wider = approval.patterns === undefined || approval.patterns === null || approval.patterns.length > 0;
-  const button = (decision: Decision, text: string, kind: "plain" | "main" = "plain") => (
-    <Button kind={kind} busy={busy} onClick={() => void decide(decision)}>
-      {text}
-    </Button>
-  );
+  const asked = show(approval);
+  const [narrowest] = approval.offers ?? [];
   return (
     <div class={`requests-card is-${approval.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
       <div class="requests-what">
         <b>{title}</b>
-        {approval.tool ? <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre> : null}
+        {approval.arguments ? (
+          <div class="requests-call" role="region" aria-label={texts.approvals.whole} tabIndex={0}>
+            {asked}
+          </div>
+        ) : approval.tool ? (
+          <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre>
+        ) : null}
         <p class="text-dim">
           {[texts.approvals.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
           <Expiry at={approval.expires} />
         </p>
+        {wider && narrowest !== undefined ? (
+          <p class="text-dim">{texts.approvals.lastingCovers(narrowest.says)}</p>
+        ) : null}
       </div>
       {lasting !== null ? (
         <ReachChoice
@@ -86,18 +133,22 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
         />
       ) : (
         <div class="layout-buttons">
-          {button("deny", texts.approvals.deny)}
+          <Button kind="main" keys="1" shortcut="1" busy={busy} onClick={() => void decide("once")}>
+            {texts.approvals.allowOnce}
+          </Button>
           {wider ? (
-            <Button busy={busy} onClick={() => last("session")}>
-              {lastingText("session")}
-            </Button>
+            <>
+              <Button keys="2" shortcut="2" busy={busy} onClick={() => last("session")}>
+                {lastingText("session")}
+              </Button>
+              <Button keys="3" shortcut="3" busy={busy} onClick={() => last("always")}>
+                {lastingText("always")}
+              </Button>
+            </>
           ) : null}
-          {wider ? (
-            <Button busy={busy} onClick={() => last("always")}>
-              {lastingText("always")}
-            </Button>
-          ) : null}
-          {button("once", texts.approvals.allowOnce, "main")}
+          <Button keys="4" shortcut="4" busy={busy} onClick={() => void decide("deny")}>
+            {texts.approvals.deny}
+          </Button>
         </div>
       )}
     </div>

@@ -25,6 +25,18 @@ function stored(sessionId: string, blob: string): Signal<string | null> {
   return loaded;
 }
 
+interface AskedCall {
+  readonly arguments?: string;
+  readonly arguments_blob?: string | null;
+}
+
+/** What a call would get that waits for a person. */
+export function AskedArguments({ approval, sessionId }: { approval: AskedCall; sessionId: string }) {
+  const { arguments: text = "", arguments_blob: blob = null } = approval;
+  const whole = blob === null ? text : stored(sessionId, blob).value;
+  return text === "" ? null : <Arguments text={whole ?? text} growing={whole === null} />;
+}
+
 export function FullArguments({ call, sessionId }: { call: Call; sessionId: string }) {
   const { arguments: text, argumentsBlob: blob } = call;
   const whole = blob === null ? text : stored(sessionId, blob).value;

@@ -10,6 +10,7 @@ import { Button } from "../ui/button";
 import type { AttachedFile } from "./attachments";
 import { type Choices, Completion } from "./completion";
 import type { ComposerState } from "./composer_state";
+import { Dictation } from "./dictation";
 import { HelpDialog } from "./help_dialog";
 import { type ParsedText, parseText } from "./parse_text";
 import { runCommand, whenOpened } from "./run_command";
@@ -104,6 +105,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
             event.currentTarget.value = "";
           }}
         />
+        <Dictation composing={composing} running={running} />
         <span class="layout-grow" />
         {parsed.what !== "message" ? (
           <Button kind="main" keys="↵" disabled={composing.sending.value} type="submit">

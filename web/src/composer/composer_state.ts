@@ -40,6 +40,8 @@ export class ComposerState {
   private draft: View["draft"] | null = null;
   /** What is to be done with the text up to some place, once what is on its way has arrived. */
   private held: { text: string; act: (text: string) => void }[] = [];
+  /** What came back while something was on its way. */
+  private readonly returned: DraftContent[] = [];
   private attempt: { body: string; key: string } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -172,7 +174,19 @@ export class ComposerState {
     this.takeDraft();
   }
 
+  /** Words that were said come back, before what is typed already. */
+  putBack(content: DraftContent): void {
+    if (this.sending.peek()) {
+      this.returned.push(content);
+      return;
+    }
+    this.text.value = [content.text, this.text.value].filter(Boolean).join("\n\n");
+    this.attachments.restore(content.attachments);
+    this.changed();
+  }
+
   private takeDraft(): void {
+    if (!this.sending.peek()) for (const content of this.returned.splice(0)) this.putBack(content);
     if (this.draft !== null) this.restore(this.draft);
   }
 

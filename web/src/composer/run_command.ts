@@ -11,7 +11,9 @@ import { beginSession, opening } from "../session/new_session";
 import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
+import { composerOf } from "./composers";
 import type { ParsedText, SlashName } from "./parse_text";
+import { saidIn } from "./said_before";
 
 export const helpShown = signal(false);
 
@@ -90,7 +92,10 @@ async function act(name: SlashName, session: SessionStore | null): Promise<void>
     const forked = await keryx.fork(id, null, newSessionId());
     go(forked.summary.session_id);
   } else if (name === "undo") {
-    await keryx.undo(id, lastTurn(session!) ?? refuse(texts.commands.noTurn), true);
+    const turnId = lastTurn(session!) ?? refuse(texts.commands.noTurn);
+    const said = saidIn(session!, turnId);
+    await keryx.undo(id, turnId, true);
+    if (said !== null) composerOf(id).putBack(said);
   }
 }
 

@@ -7,6 +7,7 @@ import type { Call } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { clockTime, seconds } from "../texts/amounts";
+import { formOf } from "../timeline/bars";
 import { type NestedLine, runningLines, storedLines } from "../timeline/grouping";
 import { storedNested } from "../timeline/stored_calls";
 import { Button } from "../ui/button";
@@ -70,7 +71,7 @@ function Facts({ session, call }: { session: SessionStore; call: Call }) {
         <b>{call.tool}</b>
       </dd>
       <dt>{words.state}</dt>
-      <dd class={`call-tab-standing is-${call.phase === "finished" ? call.outcome : call.phase}`}>
+      <dd class={`call-tab-standing is-${call.phase === "finished" ? formOf(call) : call.phase}`}>
         <State call={call} />
       </dd>
       {call.phase === "finished" ? null : (
@@ -119,11 +120,16 @@ function Running({ call, at }: { call: Call; at: number }) {
 }
 
 function State({ call }: { call: Call }) {
-  const words = texts.inspector.call;
   if (call.phase === "started" && call.startedAt !== null) return <Running call={call} at={call.startedAt} />;
   if (call.asking && call.phase !== "finished") return <>{texts.call.waitingForYou}</>;
   if (call.phase !== "finished") return <>{call.phase === "writing" ? texts.call.preparing : texts.call.queued}</>;
+  return <Ended call={call} />;
+}
+
+function Ended({ call }: { call: Call }) {
+  const words = texts.inspector.call;
   const outcome = call.outcome ?? "unknown";
+  if (call.exitCode !== null) return <>{`${texts.call.exited(call.exitCode)}, ${seconds(call.duration ?? 0)}`}</>;
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;
   if (!call.started && outcome === "cancelled") return <>{texts.call.notStarted}</>;
   const took = call.started && call.duration !== null ? [seconds(call.duration)] : [];

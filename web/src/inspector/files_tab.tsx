@@ -1,6 +1,5 @@
 /** The files of the session's workspace: folders to walk, and what is in a file. */
 
-import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { Entry, PathContent } from "../api/types";
 import type { SessionStore } from "../session/session_store";
@@ -10,6 +9,7 @@ import { Code } from "../ui/code";
 import { languageOf } from "../ui/diff_parser";
 import { useRequest } from "../ui/use_request";
 import { LoadError } from "./load_error";
+import { path as shownPath } from "./selection";
 
 /** What every browser shows, and the server gives as it is. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -17,7 +17,10 @@ const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 const words = texts.inspector.files;
 
 export function FilesTab({ session }: { session: SessionStore }) {
-  const [path, setPath] = useState(".");
+  const path = shownPath.value;
+  const setPath = (next: string): void => {
+    shownPath.value = next;
+  };
   const changed = session.filesChanged.value;
   const { workspace } = session.head.settings.value;
   const { value, problem, again } = useRequest(
@@ -28,6 +31,15 @@ export function FilesTab({ session }: { session: SessionStore }) {
     <>
       <div class="files-tab-head">
         <Crumbs path={path} onOpen={setPath} />
+        {value?.kind === "file" && problem === null ? (
+          <a
+            class="button-quiet files-tab-download"
+            href={keryx.downloadAddress(session.id, value.path)}
+            download={value.path.split("/").at(-1)}
+          >
+            {words.download}
+          </a>
+        ) : null}
         <Button kind="quiet" onClick={again}>
           {words.refresh}
         </Button>

@@ -7,7 +7,7 @@ import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { whenIdle } from "../ui/idle";
-import { chosen, hasContent, show, shown, wide } from "./selection";
+import { chosen, hasContent, path, show, shown, wide } from "./selection";
 
 const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
 
@@ -20,6 +20,7 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   }, [hasCalls]);
   useEffect(() => {
     chosen.value = null;
+    path.value = ".";
   }, [keeper]);
   useEffect(() => {
     if (!visible || loaded.value !== null) return;

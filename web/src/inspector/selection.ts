@@ -21,6 +21,8 @@ function stored(): Choice {
 
 export const tab = signal<Tab>("call");
 export const chosen = signal<string | null>(null);
+/** The file or folder that the tab of files shows, in the workspace. */
+export const path = signal(".");
 /** Whether there is room beside the transcript; else it lies over it. */
 export const wide = signal(matchMedia(WIDE).matches);
 /** A person's choice; until there is one, the inspector opens when there is something in it. */
@@ -57,6 +59,13 @@ export function show(visible: boolean): void {
 export function choose(callId: string): void {
   chosen.value = callId;
   tab.value = "call";
+  show(true);
+}
+
+/** Shows a file of the workspace. */
+export function openFile(file: string): void {
+  path.value = file;
+  tab.value = "files";
   show(true);
 }
 

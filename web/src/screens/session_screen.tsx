@@ -1,13 +1,17 @@
 /** One session: its header, its transcript, and where one types. */
 
-import { useEffect, useLayoutEffect } from "preact/hooks";
-import { cancelTurn } from "../api/client";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
+import { pictureAddress } from "../api/client";
+import type { QueuedMessage } from "../api/types";
 import { ApprovalRequests } from "../approvals/requests";
+import { AskedArguments } from "../calls/full_text";
 import { Composer } from "../composer/composer";
 import { composerOf } from "../composer/composers";
+import { openFile } from "../inspector/selection";
 import { listShown } from "../navigation/panels";
 import { go } from "../navigation/route";
 import { Queue } from "../queue/queue";
+import { StopChoice, stopTurn } from "../queue/stop_choice";
 import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { sessions } from "../session_list/sessions";
@@ -18,7 +22,7 @@ import { Announcer } from "../transcript/announcer";
 import { Transcript, toNewest } from "../transcript/transcript";
 import { TrustLine } from "../trust/trust_line";
 import { Button } from "../ui/button";
-import { attempt } from "../ui/notice";
+import { FilesContext } from "../ui/markdown/markdown";
 import { Header, ListButton } from "./header";
 import { ParentLine } from "./parent_line";
 import { PlanBox } from "./plan_box";
@@ -69,6 +73,10 @@ function Loading({ id }: { id: string }) {
 
 function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKeeper }) {
   const { model } = session.head.settings.value;
+  const files = useMemo(
+    () => ({ picture: (path: string) => pictureAddress(session.id, path), open: openFile }),
+    [session.id],
+  );
   return (
     <>
       <Header session={session} />
@@ -80,7 +88,9 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
           {texts.connection.lost}
         </p>
       ) : null}
-      <Transcript key={session.id} session={session} />
+      <FilesContext.Provider value={files}>
+        <Transcript key={session.id} session={session} />
+      </FilesContext.Provider>
       <Announcer session={session} />
     </>
   );
@@ -91,8 +101,18 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
   const composing = composerOf(keeper.id);
   const turn = session?.head.turn.value ?? null;
   const stop = (): void => {
-    const running = keeper.store.peek()?.head.turn.peek() ?? null;
-    if (running !== null) void attempt(() => cancelTurn(keeper.id, running.turnId));
+    const opened = keeper.store.peek();
+    if (opened !== null) stopTurn(opened);
+  };
+  const takeBack = (messages: readonly QueuedMessage[]): void => {
+    for (const { text, attachments = [] } of messages.toReversed()) {
+      const named = attachments.map(({ blob, name, media_type }) => ({
+        upload_id: blob,
+        name: name || blob,
+        media_type,
+      }));
+      composing.putBack({ text, attachments: named });
+    }
   };
   useLayoutEffect(() => {
     if (session === null) return;
@@ -113,9 +133,15 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
   return (
     <div class="footer">
       <div class="footer-column">
-        {session === null ? null : <ApprovalRequests session={session} />}
+        {session === null ? null : (
+          <ApprovalRequests
+            session={session}
+            show={(approval) => <AskedArguments approval={approval} sessionId={session.id} />}
+          />
+        )}
         {session === null ? null : <PlanBox session={session} />}
         {session === null ? null : <Queue session={session} />}
+        {session === null ? null : <StopChoice session={session} onWithdrawn={takeBack} />}
         <Composer
           key="composer"
           composing={composing}

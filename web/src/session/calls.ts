@@ -42,6 +42,7 @@ function fresh(callId: string, tool: string): Call {
     started: false,
     result: [],
     duration: null,
+    exitCode: null,
     settled: false,
   };
 }
@@ -96,12 +97,23 @@ export function finishCall(table: Table, event: CallFinished): void {
     finishedSeq: event.seq,
     duration: event.duration,
     result: event.result,
+    exitCode: event.outcome === "completed" ? exitCodeOf(event.result) : null,
     output: "",
     done: null,
     total: null,
     note: "",
     nested: event.nested ? whole(event.nested, call?.nested ?? NO_NESTED) : null,
   });
+}
+
+/** The code that a command ended with, if that is not 0. */
+export function exitCodeOf(result: CallFinished["result"]): number | null {
+  for (const part of result) {
+    if (part.type !== "json" || typeof part.value !== "object" || part.value === null) continue;
+    const { exit_code: code } = part.value as { exit_code?: unknown };
+    if (typeof code === "number" && code !== 0) return code;
+  }
+  return null;
 }
 
 export function settleCall(table: Table, callId: string): void {
@@ -163,7 +175,9 @@ function addNested(nested: Nested, event: CallProgress): Nested {
   if (outcome === null) return listed(sums, event);
   const { call_id: callId } = event;
   const duration = progress.duration ?? 0;
-  const list = nested.listed.map((item) => (item.callId === callId ? { ...item, outcome, duration } : item));
+  const list = nested.listed.map((item) =>
+    item.callId === callId ? { ...item, outcome, duration, exitCode: progress.exit_code ?? null } : item,
+  );
   return nested.bunched ? crowded({ ...sums, listed: list }) : { ...sums, listed: list };
 }
 
@@ -228,6 +242,7 @@ function nestedSoFar(running: RunningNested, since: number): Nested {
     at: since + nestedCall.start,
     outcome: nestedCall.outcome ?? null,
     duration: nestedCall.duration ?? null,
+    exitCode: nestedCall.exit_code ?? null,
   }));
   const sums = tools.map(({ first, last, ...sum }) => ({ ...sum, firstAt: since + first, lastAt: since + last }));
   return { ...NO_NESTED, began, ended, completed, listed, tools: sums, bunched: listed.length < began };

@@ -16,6 +16,8 @@ export function addFact(table: Table, event: LoggedEvent, seq: number): void {
       return startCall(table, event);
     case "call.finished":
       return finishCall(table, event);
+    case "turn.restored":
+      return noteVariants(table, event.turn_id, event.variants ?? []);
     case "turn.finished":
       if (event.outcome !== "completed") putRow(table, endRow(event, seq));
       return;
@@ -24,9 +26,22 @@ export function addFact(table: Table, event: LoggedEvent, seq: number): void {
   }
 }
 
-type SaidMessage = Pick<MessageAccepted, "message_id" | "turn_id" | "at" | "text" | "mode" | "attachments">;
+type SaidMessage = Pick<
+  MessageAccepted,
+  "message_id" | "turn_id" | "at" | "text" | "mode" | "attachments" | "variants"
+>;
+
+/** The answers at the place of this turn. The longest list is the newest: none is ever taken out. */
+export function noteVariants(table: Table, turnId: string, variants: readonly string[]): void {
+  if (variants.length <= (table.variants.get(turnId)?.length ?? 1)) return;
+  table.variants.set(turnId, variants);
+  for (const row of table.rows.values()) {
+    if (row.kind === "message" && row.turnId === turnId) putRow(table, { ...row, variants });
+  }
+}
 
 export function addMessage(table: Table, message: SaidMessage, seq: number): void {
+  if (message.variants?.length) noteVariants(table, message.turn_id, [...message.variants, message.turn_id]);
   putRow(table, {
     kind: "message",
     key: message.message_id,
@@ -36,6 +51,7 @@ export function addMessage(table: Table, message: SaidMessage, seq: number): voi
     text: message.text,
     mode: message.mode,
     attachments: message.attachments ?? [],
+    variants: table.variants.get(message.turn_id) ?? [],
   });
 }
 

@@ -60,8 +60,8 @@ function meet(state: SessionState): void {
 }
 
 function rowsOf(state: SessionState, rows: MessagePage["rows"]): readonly string[] {
-  const { calls, touched, plan } = state;
-  const table: Table = { order: [], rows: state.rows, calls, touched, plan };
+  const { calls, touched, plan, variants } = state;
+  const table: Table = { order: [], rows: state.rows, calls, touched, plan, variants };
   for (const { seq, event } of rows) if (seq <= state.seq) addFact(table, event, seq);
   state.plan = table.plan;
   return table.order;
@@ -93,8 +93,8 @@ export function removeEverywhere(state: SessionState, gone: (row: Row) => boolea
   removeRows(state, gone);
   const { historyWindow } = state;
   if (historyWindow === null) return;
-  const { rows, calls, touched, plan } = state;
-  const table: Table = { order: historyWindow.order, rows, calls, touched, plan };
+  const { rows, calls, touched, plan, variants } = state;
+  const table: Table = { order: historyWindow.order, rows, calls, touched, plan, variants };
   removeRows(table, gone);
   historyWindow.order = table.order;
 }

@@ -5,7 +5,7 @@
 
 import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, Usage } from "../api/types";
 import { addOutput, addProgress, setAsking, settleCall, showRunning, writeArguments } from "./calls";
-import { addFact, addMessage, forgetCall } from "./fact_rows";
+import { addFact, addMessage, forgetCall, noteVariants } from "./fact_rows";
 import { removeEverywhere } from "./history_window";
 import { acceptMessage, releaseSteers, reviseMessage, takeMessage } from "./message_queue";
 import type { StepRow } from "./rows";
@@ -106,6 +106,7 @@ function applyStep(state: SessionState, event: LoggedEvent): void {
 function applyMessage(state: SessionState, event: LoggedEvent): void {
   switch (event.type) {
     case "message.accepted":
+      if (event.variants?.length) noteVariants(state, event.turn_id, [...event.variants, event.turn_id]);
       return acceptMessage(state, event, state.turn?.turnId ?? null);
     case "message.changed":
       return reviseMessage(state, event);

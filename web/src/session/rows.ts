@@ -28,6 +28,8 @@ export interface MessageRow extends RowOf<"message"> {
   readonly text: string;
   readonly mode: MessageMode;
   readonly attachments: readonly Attachment[];
+  /** The turns that replaced each other, oldest first, its own among them; empty if none did. */
+  readonly variants: readonly string[];
 }
 
 export interface StepRow extends RowOf<"step"> {
@@ -86,6 +88,8 @@ export interface NestedItem {
   /** Null while it runs. */
   readonly outcome: Outcome | null;
   readonly duration: number | null;
+  /** Of a command that ended with another code than 0. */
+  readonly exitCode?: number | null;
 }
 
 /** What the nested calls of one tool add up to, however they were told. */
@@ -140,6 +144,8 @@ export interface Call {
   readonly started: boolean;
   readonly result: readonly ResultPart[];
   readonly duration: number | null;
+  /** Of a command that ended with another code than 0: it is done, but not well. */
+  readonly exitCode: number | null;
   /** It ended as unknown and has come to its end since. */
   readonly settled: boolean;
 }
@@ -162,11 +168,13 @@ export interface Table {
   touched: { rows: Set<string>; calls: Set<string> };
   /** The newest plan of those that were seen. */
   plan: Plan | null;
+  /** For a turn, those that replaced each other at its place, as far as that was seen. */
+  variants: Map<string, readonly string[]>;
 }
 
 export function emptyTable(): Table {
   const touched = { rows: new Set<string>(), calls: new Set<string>() };
-  return { order: [], rows: new Map(), calls: new Map(), touched, plan: null };
+  return { order: [], rows: new Map(), calls: new Map(), touched, plan: null, variants: new Map() };
 }
 
 /** A new row goes to the end; what is logged before a reply that streams stands before it already. */

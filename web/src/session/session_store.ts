@@ -4,6 +4,8 @@ import { batch, type Signal, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { noteServerTime } from "../api/server_clock";
 import type { ParentCall, SessionEvent, View } from "../api/types";
+import { attempt } from "../ui/notice";
+import { fromView } from "./from_view";
 import { addNewer, addOlder, closeWindow, covers, limitRows, openWindow, rowAt, shownPart } from "./history_window";
 import { readPlan, replacePlan } from "./plan";
 import { FIRST_PAGE } from "./prefetch";
@@ -74,6 +76,8 @@ export class SessionStore {
   private readonly calls = new Map<string, Signal<Call | undefined>>();
   private scheduled = false;
   private sought = 0;
+  /** What was told while the session is read anew; null if it is not. */
+  private toldMeanwhile: SessionEvent[] | null = null;
   /** The row that the reader is at; null: at the end. */
   reader: () => string | null = () => null;
 
@@ -118,6 +122,9 @@ export class SessionStore {
   /** Takes an event; false if facts before it are missing. */
   take(event: SessionEvent): boolean {
     const applied = apply(this.state, event);
+    this.toldMeanwhile?.push(event);
+    // Its rows are elsewhere in the log: they are read as whoever comes now reads them.
+    if (event.type === "turn.restored" && applied === "applied") void attempt(() => this.reload());
     if (applied === "applied") this.schedule();
     if (event.type === "files.changed") this.filesChanged.value += 1;
     else if (event.type === "turn.undone") void this.loadPlan();
@@ -135,6 +142,26 @@ export class SessionStore {
       this.schedule();
     } catch {
       // The plan is shown again with its next change.
+    }
+  }
+
+  /** Reads the session anew, and what is told meanwhile once more. */
+  private async reload(): Promise<void> {
+    if (this.toldMeanwhile !== null) return;
+    this.toldMeanwhile = [];
+    try {
+      const [view, page] = await Promise.all([keryx.view(this.id), keryx.messages(this.id, {}, FIRST_PAGE)]);
+      const { state } = this;
+      const { rows, calls, touched } = state;
+      const fresh = fromView(view, page);
+      for (const key of [...rows.keys(), ...fresh.rows.keys()]) touched.rows.add(key);
+      for (const id of [...calls.keys(), ...fresh.calls.keys()]) touched.calls.add(id);
+      Object.assign(state, { ...fresh, touched });
+    } finally {
+      const events = this.toldMeanwhile;
+      this.toldMeanwhile = null;
+      for (const event of events) this.take(event);
+      this.schedule();
     }
   }
 

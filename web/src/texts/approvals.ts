@@ -23,6 +23,8 @@ export const approvals = {
   /** Without the folder: a session is always in its own. */
   inThisSession: (says: string, folder: string | null): string =>
     folder === null ? says : says.replace(`, in sessions that work in ${folder}`, ""),
+  whole: "What it would do",
+  lastingCovers: (says: string): string => `“For this session” and “Always” would cover at least: ${says}.`,
   back: "Back",
   answer: "Your answer",
   sendAnswer: "Answer",

@@ -4,6 +4,10 @@ import { bytes, wholeNumber } from "./amounts";
 import { plural } from "./sentences";
 
 export const composer = {
+  dictate: "Dictate",
+  stopDictation: "Stop dictating",
+  notHeard: "Keryx can't hear you.",
+  notHeardHint: "Allow the microphone for this page in the browser, or type.",
   label: "Message",
   placeholder: "Message Keryx…",
   placeholderRunning: "Queue a message or steer…",
@@ -104,6 +108,12 @@ export const steer = {
 };
 
 export const queue = {
+  stopping: {
+    title: (count: number): string =>
+      count === 1 ? "Stop. And the queued message?" : `Stop. And the ${count} queued messages?`,
+    goOn: (count: number): string => (count === 1 ? "Stop, then send it" : "Stop, then send them"),
+    stopAll: "Stop and clear the queue",
+  },
   label: "Queued messages",
   next: "Next",
   afterStep: "After this step",

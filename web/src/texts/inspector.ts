@@ -38,6 +38,7 @@ export const files = {
   truncated: "This folder has more entries than are shown here.",
   binary: (kind: string, size: number): string => `${kind}, ${bytes(size)}. This file is not text, so it is not shown.`,
   size: bytes,
+  download: "Download",
   refresh: "Refresh",
 };
 

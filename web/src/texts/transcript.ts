@@ -10,6 +10,7 @@ const OUTCOMES: Record<string, string> = {
   denied: "Denied",
   cancelled: "Cancelled",
   unknown: "Unknown",
+  exited: "Exit code not 0",
 };
 
 const REASONS: Record<string, string> = {
@@ -57,6 +58,8 @@ function settingValue(value: unknown): string {
 export const transcript = {
   label: "Transcript",
   loadingEarlier: "Loading earlier messages…",
+  /** On paper only. */
+  notPrinted: "Earlier messages are not printed.",
   earlierPart: "Earlier messages",
   latest: "Jump to latest",
   searchResult: "Search result",
@@ -83,21 +86,54 @@ export const transcript = {
   announced: { done: "Done.", waiting: "Keryx is waiting for you." },
 };
 
+/** Below an answer. */
+export const reply = {
+  actions: "Actions for this answer",
+  copyMarkdown: "Copy",
+  copyText: "Copy as text",
+  regenerate: "Regenerate",
+  tryAgain: "Try again",
+  with: "with…",
+  otherWays: "Regenerate another way",
+  models: "With model",
+  elsewhere: "Elsewhere",
+  inFork: "In a fork",
+  readAloud: "Read aloud",
+  stopReading: "Stop reading",
+  variant: (at: number, count: number): string => `${at} of ${count}`,
+  previous: "Previous answer",
+  next: "Next answer",
+};
+
+export const replacing = {
+  title: "What about the changed files?",
+  body: (count: number): string =>
+    `The answer that you replace changed ${plural(count, "file")}. Revert the changes, or keep them?`,
+  keep: "Keep the files",
+  revert: "Revert the files",
+  refused: "Nothing was replaced.",
+};
+
 export const turn = {
   actions: "Actions for this turn",
+  edit: "Edit",
+  editText: "Edited message",
+  editNote: "The old message and everything after it stay reachable below the new answer.",
   fork: "Fork from here",
   undo: "Undo this turn",
   undoTitle: "Undo this turn?",
   undoBody:
-    "Keryx removes the turn from the transcript and from the model's context, and reverts the files that the turn changed.",
+    "Keryx removes the turn from the transcript and from the model's context, and reverts the files that the turn changed. Your message goes back into the message box.",
   undoConfirm: "Undo",
   refused: "The turn was not undone.",
   undoKeepFiles: "Undo, but keep the files",
 };
 
 export const notes = {
+  /** While there is still time to wait, and after that. */
+  retrying: (cause: string, left: number): string => `${error(cause)}. Retrying in ${Math.ceil(left)} s.`,
   retried: (cause: string, delay: number): string =>
-    `${error(cause)}. Retrying in ${seconds(delay).replace(".0 ", " ")}.`,
+    `${error(cause)}. Retried after ${seconds(delay).replace(".0 ", " ")}.`,
   switched: (from: string, to: string, cause: string): string =>
     `Switched from ${from} to ${to}: ${error(cause).toLowerCase()}.`,
   resumed: (attempt: number): string =>
@@ -147,6 +183,7 @@ export const call = {
     const cancelled = outcome === "unknown" && reason !== null && reason in AUTHORS ? ": cancelled" : "";
     return `${cancelled}${reason === outcome ? "" : because(reason)}${endedLater ? ", ended later" : ""}`;
   },
+  exited: (code: number): string => `Exit code ${code}`,
   notStarted: "Not started",
   progress: (done: number, total: number | null): string => (total === null ? `${done}` : `${done} of ${total}`),
   nested: (began: number, done: number): string =>
@@ -185,6 +222,17 @@ export const code = {
   label: (language: string): string => (language ? `Code in ${language}` : "Code"),
   copy: "Copy",
   copied: "Copied",
+};
+
+export const maths = { label: "Formula" };
+
+export const diagram = {
+  label: "Diagram",
+  source: "Source",
+  show: "Diagram",
+  /** The source says what is drawn to those who do not see it. */
+  alt: (source: string): string => `Diagram: ${source.slice(0, 500)}`,
+  failed: (problem: string): string => `The diagram could not be drawn. ${problem}`.trim(),
 };
 
 export const file = { download: (name: string): string => `Download ${name}`, image: "Image", file: "File" };

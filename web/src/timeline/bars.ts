@@ -10,6 +10,11 @@ export interface BarSpan {
   readonly end: number | null;
 }
 
+/** How a call that has ended looks: a command that failed by its exit code is not done well. */
+export function formOf({ outcome, exitCode }: Pick<Call, "outcome" | "exitCode">): BarForm {
+  return outcome === "completed" && exitCode !== null ? "exited" : (outcome ?? "unknown");
+}
+
 /**
  * From the call's own facts: its start if it was seen, else its end less its duration. A call that
  * never began to act has waited since the reply: what it was denied, or cut off from, spans that.
@@ -17,7 +22,7 @@ export interface BarSpan {
 export function barOf(call: Call, origin: number | null): BarSpan | null {
   if (call.phase === "started" && call.startedAt !== null) return { form: "running", start: call.startedAt, end: null };
   if (call.phase !== "finished") return null;
-  const form = call.outcome ?? "unknown";
+  const form = formOf(call);
   const end = call.finishedAt ?? origin ?? 0;
   if (!call.started) return { form, start: Math.min(origin ?? end, end), end };
   const start = call.startedAt ?? end - (call.duration ?? 0);

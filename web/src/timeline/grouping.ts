@@ -4,8 +4,8 @@ import type { NestedCalls, Outcome } from "../api/types";
 import { AGENT_TOOL } from "../session/child_agents";
 import type { Nested, NestedItem, NestedTool } from "../session/rows";
 
-/** How a bar looks: an outcome, or that there is none yet. */
-export type BarForm = Outcome | "running";
+/** How a bar looks: an outcome, that there is none yet, or that a command ended with another code than 0. */
+export type BarForm = Outcome | "running" | "exited";
 
 export interface GroupedCall {
   readonly callId: string;
@@ -32,7 +32,15 @@ export interface NestedLine {
 }
 
 /** What is done is alike sooner than what runs or went wrong, which is looked at one by one. */
-const SINGLY: Record<BarForm, number> = { completed: 2, running: 5, failed: 3, denied: 3, cancelled: 3, unknown: 3 };
+const SINGLY: Record<BarForm, number> = {
+  completed: 2,
+  running: 5,
+  exited: 3,
+  failed: 3,
+  denied: 3,
+  cancelled: 3,
+  unknown: 3,
+};
 
 /** A child agent leads to a session of its own, so it has a line of its own as long as there is room. */
 const SINGLE_AGENTS = 12;
@@ -60,10 +68,10 @@ function crowdOf(nested: Nested): NestedLine[] {
 /** When it has ended: `began` is when the container did. */
 export function storedLines(all: NestedCalls, began: number, seen: readonly NestedItem[]): NestedLine[] {
   const previews = new Map(seen.map((item) => [item.callId, item.preview]));
-  const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration, preview }) => ({
+  const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration, preview, exit_code }) => ({
     callId: call_id,
     tool,
-    form: outcome,
+    form: nestedForm(outcome, exit_code),
     preview: preview || (previews.get(call_id) ?? ""),
     start: began + start,
     end: began + start + duration,
@@ -71,9 +79,13 @@ export function storedLines(all: NestedCalls, began: number, seen: readonly Nest
   return [...folded(items), ...(all.sums ?? []).flatMap((sum) => rest(sum, items))];
 }
 
-function itemOf({ callId, tool, preview, at, outcome, duration }: NestedItem): Item {
+function nestedForm(outcome: BarForm, exitCode: number | null | undefined): BarForm {
+  return outcome === "completed" && exitCode ? "exited" : outcome;
+}
+
+function itemOf({ callId, tool, preview, at, outcome, duration, exitCode }: NestedItem): Item {
   const end = outcome === null ? null : at + (duration ?? 0);
-  return { callId, tool, preview, form: outcome ?? "running", start: at, end };
+  return { callId, tool, preview, form: nestedForm(outcome ?? "running", exitCode), start: at, end };
 }
 
 function folded(items: readonly Item[]): NestedLine[] {
@@ -132,7 +144,7 @@ function apart(first: string, second: string): string {
   return at === second.length ? second : second.slice(second.lastIndexOf(" ", at - 1) + 1);
 }
 
-const WRONG = FORMS.filter((form): form is Outcome => form !== "running" && form !== "completed");
+const WRONG = FORMS.filter((form): form is Outcome => !["running", "completed", "exited"].includes(form));
 
 /** Of bunches only the sums are known; what went wrong is told apart from what is done or runs. */
 function bunches({ tool, began, ended, firstAt, lastAt }: NestedTool, apart: number): NestedLine[] {

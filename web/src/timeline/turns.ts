@@ -87,7 +87,12 @@ function timedCalls(session: SessionStore, row: StepRow): readonly TimedCall[] |
     const blob = call.nested?.blob ?? null;
     const nested = blob === null ? null : storedNested(session.id, blob).value;
     if (blob !== null && nested === null) return null;
-    calls.push({ finishedAt: call.finishedAt, duration: call.duration ?? 0, nested });
+    calls.push({
+      finishedAt: call.finishedAt,
+      duration: call.duration ?? 0,
+      isDone: call.outcome === "completed",
+      nested,
+    });
   }
   return calls;
 }

@@ -9,7 +9,7 @@ import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
 import type { Axis } from "../timeline/axis";
-import { barOf } from "../timeline/bars";
+import { barOf, formOf } from "../timeline/bars";
 import { Bars } from "../timeline/lane";
 import { NestedRows } from "../timeline/nested_calls";
 import { Disclosure } from "../ui/disclosure";
@@ -104,6 +104,7 @@ function State({ call }: { call: Call }) {
     return plain ? <span class="text-hidden">{underWay(call)}</span> : underWay(call);
   }
   const outcome = call.outcome ?? "unknown";
+  if (call.exitCode !== null) return <>{texts.call.exited(call.exitCode)}</>;
   if (outcome === "completed") return null;
   if (!call.started && outcome === "cancelled") return <>{texts.call.notStarted}</>;
   const why = texts.call.why(outcome, call.reason, call.settled);
@@ -145,7 +146,7 @@ function Took({ call }: { call: Call }) {
 }
 
 function tone(call: Call): string {
-  if (call.phase === "finished") return call.outcome ?? "unknown";
+  if (call.phase === "finished") return formOf(call);
   if (call.asking) return "asking";
   return call.phase === "started" ? "running" : "waiting";
 }

@@ -1,26 +1,33 @@
 /** One row of the transcript, whatever it is. */
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
+import { serverTime } from "../api/server_clock";
 import { AttachmentView } from "../calls/attachment";
-import type { Compacted, EndRow, MessageRow, NoteRow, Row } from "../session/rows";
+import type { Compacted, EndRow, MessageRow, Note, NoteRow, Row } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
 import { axisOf } from "../timeline/axis";
 import { TurnLine } from "../timeline/turn_line";
+import { second } from "../ui/clock";
 import { Copy } from "../ui/code";
 import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
 import { SummaryText } from "../ui/summary_text";
 import { CallView } from "./call_row";
+import { MessageEditor } from "./message_editor";
+import { ReplyActions } from "./reply_actions";
 import { StepView } from "./step";
 import { TurnMenu } from "./turn_menu";
+
+type RetriedNote = Note & { what: "retried" };
 
 export function RowContent({ session, row }: { session: SessionStore; row: Row }) {
   return (
     <>
       <Content session={session} row={row} />
       <TurnLine session={session} row={row} />
+      {row.kind === "message" ? null : <ReplyActions session={session} row={row} />}
     </>
   );
 }
@@ -51,6 +58,10 @@ function OwnCall({ session, id }: { session: SessionStore; id: string }) {
 
 function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
   const steered = row.mode === "steer";
+  const editing = disclosureOf(`edit ${row.key}`);
+  if (editing.value && row.turnId !== null) {
+    return <MessageEditor session={session} row={row} onDone={() => (editing.value = false)} />;
+  }
   const said = (
     <article
       class={steered ? "row-message is-steered" : "row-message"}
@@ -58,7 +69,11 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
       title={fullTime(row.at)}
     >
       {steered ? <em>{texts.transcript.steered}</em> : null}
-      {row.text ? <div class="row-text">{row.text}</div> : null}
+      {row.text ? (
+        <div class="row-text" dir="auto">
+          {row.text}
+        </div>
+      ) : null}
       {row.attachments.length > 0 ? (
         <div class="row-files">
           {row.attachments.map((file, index) => (
@@ -77,10 +92,10 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
   );
 }
 
-function NoteView({ session, row: { note, key } }: { session: SessionStore; row: NoteRow }) {
+function NoteView({ session, row: { note, key, at } }: { session: SessionStore; row: NoteRow }) {
   switch (note.what) {
     case "retried":
-      return <p class="row-note">{texts.notes.retried(note.cause, note.delay)}</p>;
+      return <RetriedView note={note} at={at} />;
     case "switched":
       return <p class="row-note">{texts.notes.switched(note.from, note.to, note.cause)}</p>;
     case "resumed":
@@ -92,6 +107,18 @@ function NoteView({ session, row: { note, key } }: { session: SessionStore; row:
     case "compacted":
       return <CompactedView note={note} name={`${session.id} ${key}`} />;
   }
+}
+
+/** How long is still to wait, as it passes. */
+function RetriedView({ note, at }: { note: RetriedNote; at: number }) {
+  const isPast = useRef(serverTime() >= at + note.delay);
+  const text = isPast.current ? texts.notes.retried(note.cause, note.delay) : <Waiting note={note} at={at} />;
+  return <p class="row-note">{text}</p>;
+}
+
+function Waiting({ note, at }: { note: RetriedNote; at: number }) {
+  const left = at + note.delay - serverTime(second.value);
+  return <>{left > 0 ? texts.notes.retrying(note.cause, left) : texts.notes.retried(note.cause, note.delay)}</>;
 }
 
 /** The name tells it from the lines of other sessions, which are numbered alike. */

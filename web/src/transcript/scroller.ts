@@ -52,6 +52,7 @@ export class Scroller {
   private lastHeight = 0;
   private viewHeight = 0;
   private margin = 0;
+  private isWhole = false;
 
   constructor(private readonly list: List) {
     this.heights = new Heights(list.guess);
@@ -75,6 +76,17 @@ export class Scroller {
   private widen(): void {
     this.margin = MARGIN;
     this.refresh();
+  }
+
+  /** Shows all rows, as paper needs them, or again those in view. */
+  showAll(whole: boolean): void {
+    this.isWhole = whole;
+    this.refresh();
+  }
+
+  /** Whether every row that is to be shown is in the document. */
+  get isDrawn(): boolean {
+    return this.parts?.box.querySelectorAll(".transcript-row").length === this.shown.peek().length;
   }
 
   close(): void {
@@ -166,9 +178,10 @@ export class Scroller {
     const height = this.viewHeight;
     const end = this.atEnd.peek();
     const top = end ? Math.max(0, this.heights.total - height) : (this.anchorTop() ?? this.lastTop);
-    const from = this.heights.length === 0 ? 0 : this.heights.at(Math.max(0, top - this.margin));
+    const isEmpty = this.heights.length === 0 || this.isWhole;
+    const from = isEmpty ? 0 : this.heights.at(Math.max(0, top - this.margin));
     const last = this.heights.at(top + height + this.margin);
-    const to = end ? this.heights.length : Math.min(this.heights.length, last + 1);
+    const to = end || this.isWhole ? this.heights.length : Math.min(this.heights.length, last + 1);
     if (top < NEAR_EDGE) this.list.onNear("first");
     if (!this.list.hasEnd() && this.heights.total - top - height < NEAR_EDGE) this.list.onNear("last");
     this.endSeen.value = end || this.isEndNear(top);

@@ -41,7 +41,11 @@ function Reasoning({ row }: { row: StepRow }) {
       <Disclosure open={open}>
         {thinking ? <span class="transcript-thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
       </Disclosure>
-      {open.value ? <div class="step-thought">{row.reasoning}</div> : null}
+      {open.value ? (
+        <div class="step-thought" dir="auto">
+          {row.reasoning}
+        </div>
+      ) : null}
     </div>
   );
 }

@@ -7,6 +7,8 @@ import type { Row } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { attempt } from "../ui/notice";
+import { usePrinting } from "./printing";
+import { ReplaceDialog } from "./replace_dialog";
 import { RowContent } from "./row";
 import { Scroller } from "./scroller";
 
@@ -34,6 +36,7 @@ export function Transcript({ session }: { session: SessionStore }) {
   useLayoutEffect(() => scroller.place(), [scroller, shown, compacting.value]);
   const sought = useSought(session, scroller);
   useReturns(session, scroller);
+  usePrinting(session, scroller);
   const back = (): void => {
     box.current?.focus({ preventScroll: true });
     toNewest(session);
@@ -53,6 +56,7 @@ export function Transcript({ session }: { session: SessionStore }) {
         }}
       >
         {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.loadingEarlier}</p> : null}
+        {session.head.older.value === null ? null : <p class="transcript-unprinted">{texts.transcript.notPrinted}</p>}
         <div ref={above} class="transcript-space" />
         {shown.map((key) => (
           <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />
@@ -60,6 +64,7 @@ export function Transcript({ session }: { session: SessionStore }) {
         <div ref={below} class="transcript-space" />
         {apart ? <Following session={session} /> : <Activity session={session} />}
       </div>
+      <ReplaceDialog />
       {scroller.endSeen.value ? null : (
         <button type="button" class="button transcript-latest" aria-keyshortcuts="End" onClick={back}>
           {apart ? <span class="text-dim">{texts.transcript.earlierPart}</span> : null}

@@ -4,6 +4,8 @@ import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
 import { asProblem, type Problem } from "../api/problem";
+import { composerOf } from "../composer/composers";
+import { saidIn } from "../composer/said_before";
 import { go } from "../navigation/route";
 import type { MessageRow } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
@@ -67,6 +69,16 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
       }}
     >
       <Copy text={row.text} />
+      <Button
+        kind="quiet"
+        disabled={session.head.turn.value !== null}
+        onClick={() => {
+          onDone();
+          disclosureOf(`edit ${row.key}`).value = true;
+        }}
+      >
+        {texts.turn.edit}
+      </Button>
       <Button kind="quiet" disabled={!over} onClick={() => void fork()}>
         {texts.turn.fork}
       </Button>
@@ -75,7 +87,7 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
       </Button>
       {undoing ? (
         <Undoing
-          sessionId={session.id}
+          session={session}
           turnId={turnId}
           onClose={(done) => {
             setUndoing(false);
@@ -88,18 +100,20 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
 }
 
 interface UndoingProps {
-  sessionId: string;
+  session: SessionStore;
   turnId: string;
   onClose: (done: boolean) => void;
 }
 
-function Undoing({ sessionId, turnId, onClose }: UndoingProps) {
+function Undoing({ session, turnId, onClose }: UndoingProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const undo = async (files: boolean): Promise<void> => {
     setBusy(true);
     try {
-      await keryx.undo(sessionId, turnId, files);
+      const said = saidIn(session, turnId);
+      await keryx.undo(session.id, turnId, files);
+      if (said !== null) composerOf(session.id).putBack(said);
       onClose(true);
     } catch (error) {
       setProblem(asProblem(error));

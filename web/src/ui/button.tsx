@@ -7,6 +7,8 @@ interface Props {
   onClick?: () => void;
   kind?: "plain" | "main" | "stop" | "quiet";
   keys?: string;
+  /** The key that presses it, for those who hear the page. */
+  shortcut?: string;
   label?: string;
   disabled?: boolean;
   /** What it does is under way: it does nothing else, but keeps the focus, which a disabled one loses. */
@@ -19,7 +21,7 @@ interface Props {
 }
 
 export function Button(props: Props) {
-  const { children, onClick, kind = "plain", keys, label, disabled, busy = false } = props;
+  const { children, onClick, kind = "plain", keys, label, disabled, busy = false, shortcut } = props;
   const { type = "button", pressed, title, describedBy } = props;
   return (
     <button
@@ -29,6 +31,7 @@ export function Button(props: Props) {
       disabled={disabled}
       aria-disabled={busy || undefined}
       aria-label={label}
+      aria-keyshortcuts={shortcut}
       aria-pressed={pressed}
       title={title}
       aria-describedby={describedBy}

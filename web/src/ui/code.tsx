@@ -1,5 +1,6 @@
 /** A block of code: plain while it grows, coloured once it is whole, with a button to copy it. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
 import { whenIdle } from "./idle";
@@ -31,17 +32,22 @@ interface Props {
   growing?: boolean;
   /** What it is, if there is more to say than its language. */
   title?: string;
+  /** More buttons, before the one that copies. */
+  children?: ComponentChildren;
 }
 
-export function Code({ text, language, growing = false, title }: Props) {
+export function Code({ text, language, growing = false, title, children }: Props) {
   const html = useColour(text, language, growing);
   return (
     <figure class="code">
       <figcaption>
         <span>{title ?? language}</span>
-        <Copy text={text} />
+        <span class="code-tools">
+          {children}
+          <Copy text={text} />
+        </span>
       </figcaption>
-      <pre tabIndex={0} aria-label={texts.code.label(language)}>
+      <pre tabIndex={0} dir="ltr" aria-label={texts.code.label(language)}>
         {html === null ? <code>{text}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
       </pre>
     </figure>
@@ -69,10 +75,11 @@ function useColour(text: string, language: string, growing: boolean): string | n
   return growing ? null : html;
 }
 
-export function Copy({ text }: { text: string }) {
+/** A text that is made when it is copied may be given as a function. */
+export function Copy({ text, label }: { text: string | (() => string); label?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };
@@ -80,7 +87,7 @@ export function Copy({ text }: { text: string }) {
   if (!navigator.clipboard) return null;
   return (
     <button type="button" class="button-quiet" onClick={() => void copy()}>
-      {copied ? texts.code.copied : texts.code.copy}
+      {copied ? texts.code.copied : (label ?? texts.code.copy)}
     </button>
   );
 }

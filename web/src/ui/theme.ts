@@ -1,6 +1,6 @@
 /** Light, dark, or as the system says; a person's choice is kept in this browser. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -16,6 +16,17 @@ function stored(): Theme {
 }
 
 export const theme = signal<Theme>(stored());
+
+const DARK = "(prefers-color-scheme: dark)";
+const isSystemDark = signal(typeof matchMedia === "function" && matchMedia(DARK).matches);
+if (typeof matchMedia === "function") {
+  matchMedia(DARK).addEventListener("change", ({ matches }) => {
+    isSystemDark.value = matches;
+  });
+}
+
+/** For what cannot take its colours from the page's own. */
+export const isDark = computed(() => (theme.value === "system" ? isSystemDark.value : theme.value === "dark"));
 
 export function applyTheme(): void {
   if (theme.value === "system") delete document.documentElement.dataset.theme;

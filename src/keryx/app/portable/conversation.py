@@ -37,7 +37,7 @@ class ReadableSession(msgspec.Struct, frozen=True, kw_only=True):
 def readable(events: Iterable[ev.LoggedEvent]) -> ReadableSession:
     """Return the conversation of a log."""
     log = list(events)
-    undone = {event.turn_id for event in log if isinstance(event, ev.TurnUndone)}
+    undone = undone_turns(log)
     title = model = ""
     messages: dict[str, Entry] = {}
     calls: dict[str, str] = {}
@@ -52,6 +52,16 @@ def readable(events: Iterable[ev.LoggedEvent]) -> ReadableSession:
     return ReadableSession(
         session_id=log[0].session_id, title=title, model=model, at=log[0].at, entries=tuple(entries)
     )
+
+
+def undone_turns(log: Iterable[ev.LoggedEvent]) -> set[str]:
+    """Return the turns that were undone, or replaced, and not restored since."""
+    is_undone = {
+        event.turn_id: isinstance(event, ev.TurnUndone)
+        for event in log
+        if isinstance(event, ev.TurnUndone | ev.TurnRestored)
+    }
+    return {turn_id for turn_id, undone in is_undone.items() if undone}
 
 
 def _entry(

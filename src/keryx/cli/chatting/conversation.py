@@ -223,11 +223,19 @@ class Conversation:
 
     # -- what a person does
 
-    async def send(self, text: str, attachments: Sequence[Image | File] = ()) -> None:
-        """Send a message: it starts a turn, or is queued while one runs."""
+    async def send(
+        self, text: str, attachments: Sequence[Image | File] = (), *, replaces: str | None = None
+    ) -> None:
+        """Send a message: it starts a turn, is queued, or `replaces` one and reverts its files."""
         try:
             session = await self.current()
-            turn = await session.send(text, attended=self._attended, attachments=attachments)
+            turn = await session.send(
+                text,
+                attended=self._attended,
+                attachments=attachments,
+                replaces=replaces,
+                revert=replaces is not None,
+            )
             self._open_turns.add(turn.turn_id)
         except KeryxError:
             self.view.put_back(text)

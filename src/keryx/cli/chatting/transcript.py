@@ -248,7 +248,9 @@ class Transcript:
             case ev.ModelRetried():
                 text = f"{one_line(event.message, 200)}. Retrying in {event.delay:.0f} s."
             case ev.TurnUndone():
-                text = "Undid the last turn."
+                text = "Undid the last turn." if event.branch is None else "Replaced the last turn."
+            case ev.TurnRestored():
+                text = "Restored an earlier answer."
             case ev.ModelSwitched():
                 text = f"Switched from {event.from_} to {event.to}."
             case ev.ContextCompacting():

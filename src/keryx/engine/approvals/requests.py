@@ -91,6 +91,7 @@ class ApprovalRequests:
         risk = judgement.risk
         request = _request_of(self._fold.approvals.values(), call)
         if request is None:
+            arguments, blob = self._log.shortened(well_formed(call.arguments))
             request = self._log.record(
                 ev.ApprovalAsked,
                 turn_id=self._turn_id,
@@ -106,6 +107,8 @@ class ApprovalRequests:
                 needs=risk.needs,
                 workspace=str(call.workspace),
                 offers=offers(call, risk),
+                arguments=arguments,
+                arguments_blob=blob,
             )
         if not self._is_attended():
             expire(self._fold, self._log, request, "undelivered")

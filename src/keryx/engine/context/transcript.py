@@ -21,7 +21,7 @@ class Transcript:
         """Messages that a summary does not replace; they come before the recent history."""
         self._items = 0
         self._base: tuple[int, int] = (0, 0)
-        """The number of undone turns, and the summary's seq: a change means to start anew."""
+        """How often turns were undone or restored, and the summary's seq: else start anew."""
 
     def new_attachments(self, fold: Fold) -> list[Image | File]:
         """Return the attachments of messages that are not encoded yet."""
@@ -60,7 +60,7 @@ class Transcript:
     def _reset_if_changed(self, fold: Fold) -> None:
         """Start anew if there is a new summary, or a turn was undone."""
         compacted = fold.compacted
-        base = (len(fold.undone), 0 if compacted is None else compacted.seq)
+        base = (fold.branches.changes, 0 if compacted is None else compacted.seq)
         if base == self._base:
             return
         self._base, self._bytes, self._leading = base, [], []

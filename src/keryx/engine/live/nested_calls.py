@@ -128,7 +128,10 @@ class NestedCallTracker:
         if is_single:
             at = self._now() - container.since
             self._context.running_calls.nested_ended(parent, outcome, at)
-            progress = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
+            code = outcome.exit_code or msgspec.UNSET
+            progress = ev.NestedProgress(
+                tool=tool, outcome=outcome.outcome, duration=duration, exit_code=code
+            )
             self._publish(call.call_id, parent, progress)
         else:
             self._gather(container, (parent, tool, outcome.outcome), duration)
@@ -246,6 +249,7 @@ def _add_ended(
             outcome=outcome.outcome,
             preview="" if running is None else running.preview,
             hooks=outcome.hooks or msgspec.UNSET,
+            exit_code=outcome.exit_code or msgspec.UNSET,
         )
         container.listed.append(listed)
         return listed

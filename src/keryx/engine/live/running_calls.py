@@ -135,7 +135,10 @@ class RunningCalls:
                 del nested.calls[ended.call_id]
             else:
                 nested.calls[ended.call_id] = msgspec.structs.replace(
-                    call, outcome=ended.outcome, duration=ended.duration
+                    call,
+                    outcome=ended.outcome,
+                    duration=ended.duration,
+                    exit_code=ended.exit_code or msgspec.UNSET,
                 )
 
     def nested_counted(

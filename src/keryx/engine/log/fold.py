@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from keryx import events as ev
+from keryx.engine.log.omitted_history import Branches, without_summarized
 from keryx.engine.log.state import (
     Delivered,
     HistoryItem,
@@ -24,7 +25,6 @@ from keryx.engine.log.state import (
     Settings,
     reordered,
 )
-from keryx.engine.log.summaries import without_summarized
 from keryx.engine.money.spent import Amount
 
 
@@ -40,8 +40,7 @@ class Fold(Requests):
         self.settings = Settings()
         self.titled_by = ""
         """Who set the title."""
-        self.title_count = 0
-        """How many titles were set so far."""
+        self.title_count = 0  # how many titles were set so far
         self.queue: dict[str, Queued] = {}
         """Messages that wait for a turn of their own, in order."""
         self.steers: dict[str, Queued] = {}
@@ -53,7 +52,8 @@ class Fold(Requests):
         self.forgotten: set[str] = set()
         """Turns that are not in the history any more, because a summary replaces them."""
         self.last_reply: ev.StepReplied | None = None
-        self.undone: set[str] = set()
+        self.branches = Branches()
+        self.undone = self.branches.undone
         self.compactions: list[ev.ContextCompacted] = []
         """Valid summaries, each of the history up to a seq; the last one counts."""
         self.changed_files: dict[str, None] = {}
@@ -65,8 +65,7 @@ class Fold(Requests):
         """The changed input of calls that have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
-        self.loaded: dict[str, None] = {}
-        """Tools that a search has found: the model gets their descriptions."""
+        self.loaded: dict[str, None] = {}  # tools that a search has found: the model gets them
         self.parent: ev.ParentCall | None = None
         """The call of another session that opened this one."""
         self.memories = SessionMemories()
@@ -120,6 +119,7 @@ class Fold(Requests):
         self.history.append(Delivered(event.seq, event.turn_id, message, memories))
 
     def _accept(self, event: ev.MessageAccepted) -> None:
+        self.branches.note_message(event)
         message = Queued.of(event)
         self._accepted[message.message_id] = message
         if self.turn is not None and event.turn_id == self.turn.turn_id:
@@ -164,12 +164,12 @@ class Fold(Requests):
         if self.turn is not None and self.turn.turn_id == event.turn_id:
             self.turn.cancelling = event
 
-    def _undo(self, event: ev.TurnUndone) -> None:
-        self.undone.add(event.turn_id)
+    def _undo(self, event: ev.TurnUndone | ev.TurnRestored) -> None:
+        self.branches.note(event)
         self.memories.given.clear()
         first = next((item.seq for item in self.history if item.turn_id == event.turn_id), None)
         if first is not None:
-            # A summary that includes the turn is invalid now; the history before it is sent again.
+            # A summary of what was before and after the turn is invalid: it is sent in full again.
             self.compactions = [summary for summary in self.compactions if summary.up_to < first]
 
     def _compact(self, event: ev.ContextCompacted) -> None:
@@ -281,6 +281,7 @@ class Fold(Requests):
         ev.TurnCancelling: _cancel,
         ev.TurnFinished: _finish,
         ev.TurnUndone: _undo,
+        ev.TurnRestored: _undo,
         ev.StepStarted: _start_step,
         ev.StepAbandoned: _abandon_step,
         ev.StepReplied: _reply,

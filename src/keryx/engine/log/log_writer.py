@@ -18,13 +18,15 @@ from keryx.aio.scope import Scope
 from keryx.engine.log.fold import Fold
 from keryx.errors import ScopeClosedError
 from keryx.events import LoggedEvent, as_logged
-from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store
+from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
 
 E = TypeVar("E", bound=LoggedEvent)
 
 OutboxRowOf = Callable[[LoggedEvent, Fold], OutboxRow | None]
 """Returns the row of the outbox for a fact, before the fact is applied to the fold."""
 
+LONG_ARGUMENTS: Final = 8_192
+"""Longer arguments are stored in a blob."""
 LONGEST_HOLD: Final = 0.005
 """Seconds that a fact may wait for the next one, to share a commit."""
 
@@ -138,6 +140,18 @@ class LogWriter:
         """Change a record, in the same commit as the facts of this moment."""
         self._records.append(change)
         self._flush_soon()
+
+    def shortened(self, arguments: str) -> tuple[str, str | None]:
+        """Shorten long arguments: every reader gets the event, and few need a whole file.
+
+        Also return the hash of the blob that has all of them; None: nothing was cut.
+        """
+        if len(arguments) <= LONG_ARGUMENTS:
+            return arguments, None
+        data = arguments.encode(errors="backslashreplace")
+        blob = Blob(blob_hash(data), data)
+        self.keep(blob)
+        return arguments[:LONG_ARGUMENTS], blob.hash
 
     def keep(self, blob: Blob) -> None:
         """Store a large value that the facts of this commit name."""

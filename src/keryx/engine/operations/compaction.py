@@ -120,9 +120,12 @@ class Compaction:
     ) -> KeryxError | None:
         """Write and record the summary. An error is returned: it concerns the caller only."""
         before = expected_tokens(self._context.fold)
+        branches = self._context.fold.branches
+        restores = branches.restores
         self._show(before, over=False)
         try:
-            self._record(chosen, focus, before, await self._write(chosen, focus))
+            summary = await self._write(chosen, focus)
+            self._record(chosen, focus, before, summary, is_stale=branches.restores != restores)
             if on_record is not None:
                 on_record()
             await self._context.log.wait_durable()
@@ -135,10 +138,12 @@ class Compaction:
             self._show(before, over=True)
         return None
 
-    def _record(self, chosen: SummaryInput, focus: str, before: int, summary: str) -> None:
+    def _record(
+        self, chosen: SummaryInput, focus: str, before: int, summary: str, *, is_stale: bool
+    ) -> None:
         """Record the summary, unless it is not valid any more or not shorter."""
         fold = self._context.fold
-        if any(item.turn_id in fold.undone for item in chosen.items):
+        if is_stale or any(item.turn_id in fold.undone for item in chosen.items):
             raise UserMustActError("a turn was undone while the summary was written; compact again")
         turn_id = None if fold.turn is None else fold.turn.turn_id
         limit = verbatim_limit(self._window(), chosen.items, chosen.earlier)

@@ -6,7 +6,7 @@ What was queued or running at that point is closed in the copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -127,12 +127,20 @@ def _later_facts(log: Sequence[ev.LoggedEvent], up_to: int) -> Iterator[_Fact]:
                 is_next = True
             case ev.SessionChanged() if not is_next:
                 yield _copied(fact)
-            case ev.TurnUndone() if fact.turn_id in turns:
-                yield _copied(fact)
+            case ev.TurnUndone() | ev.TurnRestored() if fact.turn_id in turns:
+                yield _within(turns, _copied(fact))
             case ev.ContextCompacted() if fact.up_to <= up_to and not is_next:
                 yield _copied(fact)
             case _:
                 pass
+
+
+def _within(turns: Collection[str], fact: _Fact) -> _Fact:
+    """Return the fact without the answers that the fork does not have."""
+    kind, fields = fact
+    if "variants" in fields:
+        fields = {**fields, "variants": tuple(t for t in fields["variants"] if t in turns)}
+    return kind, fields
 
 
 def _copied(fact: ev.LoggedEvent) -> _Fact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -110,17 +110,19 @@ class Reverts:
         if command.turn_id not in fold.turn_outcomes:
             raise UserMustActError("only a turn that has ended can be undone; stop it first")
         if command.files:
-            await self._revert(
-                row, await self._changes(lambda event: event.turn_id == command.turn_id)
-            )
-        await self._restore_history(command.turn_id)
+            await self.revert_turns(row, [command.turn_id])
+        await self.restore_history(command.turn_id)
         if command.turn_id not in fold.undone:
             self._context.log.record(ev.TurnUndone, turn_id=command.turn_id, by=command.by)
         self._dedup.take(row)
         await self._context.log.wait_durable()
         return Done(True)
 
-    async def _restore_history(self, turn_id: str) -> None:
+    async def revert_turns(self, row: InboxRow, turns: Sequence[str]) -> None:
+        """Revert the file changes of these turns, all or none."""
+        await self._revert(row, await self._changes(lambda event: event.turn_id in turns))
+
+    async def restore_history(self, turn_id: str) -> None:
         """Load what a summary of the turn replaced: the summary becomes invalid."""
         context = self._context
         while turn_id in context.fold.forgotten:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from keryx import events as ev
 from keryx.engine.approvals.requests import ApprovalRequests, consent, rules_of
 from keryx.engine.calls.call_hooks import CallView, Consent, Review
@@ -12,10 +10,6 @@ from keryx.engine.session_context import SessionContext
 from keryx.errors import HookFailedError
 from keryx.messages import CallOutcome, HookAction, well_formed
 from keryx.ports.effects import Effects
-from keryx.ports.store import Blob, blob_hash
-
-LONG_ARGUMENTS: Final = 8_192
-"""Longer arguments are stored in a blob."""
 
 
 class SessionHooks:
@@ -78,7 +72,7 @@ class SessionHooks:
         return data.decode()
 
     def amended(self, call: CallView, actions: tuple[HookAction, ...]) -> None:
-        arguments, blob = self._shortened(call.arguments)
+        arguments, blob = self._context.log.shortened(call.arguments)
         self._context.log.record(
             ev.CallAmended,
             turn_id=self._turn_id,
@@ -101,7 +95,7 @@ class SessionHooks:
         if call.parent is not None:
             self._nested.began(call, call.parent.call_id)
             return
-        arguments, blob = self._shortened(call.arguments)
+        arguments, blob = self._context.log.shortened(call.arguments)
         self._context.log.record(
             ev.CallStarted,
             turn_id=self._turn_id,
@@ -117,15 +111,6 @@ class SessionHooks:
             overlaps=call.overlaps,
         )
         await self._context.log.wait_durable()
-
-    def _shortened(self, arguments: str) -> tuple[str, str | None]:
-        """Shorten long arguments: every reader gets this event, and few need a whole file."""
-        if len(arguments) <= LONG_ARGUMENTS:
-            return arguments, None
-        data = arguments.encode(errors="backslashreplace")
-        blob = Blob(blob_hash(data), data)
-        self._context.log.keep(blob)
-        return arguments[:LONG_ARGUMENTS], blob.hash
 
     def output(self, call: CallView, stream: str, text: str) -> None:
         self._context.running_calls.printed(call.call_id, text)

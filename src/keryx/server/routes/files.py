@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeVar
+from urllib.parse import quote
 
 from litestar import Request, Response, get, post
 from litestar.params import QueryParameter
@@ -30,6 +31,7 @@ SHOWN: Final = 512 * 1024
 """Bytes of a file that are shown."""
 MOST_ENTRIES: Final = 5_000
 LARGEST_PICTURE: Final = 25 * 1024 * 1024
+LARGEST_DOWNLOAD: Final = 256 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -52,6 +54,18 @@ async def picture(service: TheService, session_id: SessionId, path: Within) -> R
     data = await _read(service, session_id, path, _picture)
     kind = content.image_type(data)
     return Response(data, media_type=kind, headers={"cache-control": "private, no-cache"})
+
+
+@get("/api/sessions/{session_id:str}/download", media_type=UNKNOWN_TYPE)
+async def download(service: TheService, session_id: SessionId, path: Within) -> Response[bytes]:
+    """A file of the session's workspace, to save."""
+    data = await _read(service, session_id, path, _whole)
+    name = quote(Path(path).name)
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{name}",
+        "cache-control": "private, no-cache",
+    }
+    return Response(data, media_type=UNKNOWN_TYPE, headers=headers)
 
 
 async def _read(service: Service, session_id: str, path: str, read: Callable[[Path, str], T]) -> T:
@@ -88,6 +102,18 @@ def _picture(target: Path, name: str) -> bytes:
                 f"{name} cannot be shown as a picture",
                 f"only PNG, JPEG, GIF and WebP up to {LARGEST_PICTURE >> 20} MB can; open it as a "
                 "file",
+            )
+        return file.read(0, file.size)
+
+
+def _whole(target: Path, name: str) -> bytes:
+    with safe_open.open_file(target, name) as file:
+        if file.size > LARGEST_DOWNLOAD:
+            raise ProblemError(
+                413,
+                "too_large",
+                f"{name} is larger than {LARGEST_DOWNLOAD >> 20} MB, so it cannot be downloaded",
+                "copy it from the machine that Keryx runs on",
             )
         return file.read(0, file.size)
 
@@ -237,4 +263,4 @@ def _too_large(limit: int) -> ProblemError:
     )
 
 
-ROUTES = (look, picture, blob, upload)
+ROUTES = (look, picture, download, blob, upload)

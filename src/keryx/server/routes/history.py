@@ -12,13 +12,21 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.context.window import text_tokens
 from keryx.engine.log.rebuild import folded
-from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ids import new_id
 from keryx.ports.plan import NewestPlan, plan_of
 from keryx.ports.store import Store
 from keryx.server import schemas
-from keryx.server.problems import CONFLICT, conflict, from_error, unprocessable
-from keryx.server.routes.params import PAGE, After, Before, Limit, SessionId, TheCaller, TheService
+from keryx.server.problems import conflict, refusals_as_conflicts, unprocessable
+from keryx.server.routes.params import (
+    PAGE,
+    After,
+    Before,
+    Limit,
+    SessionId,
+    TheCaller,
+    TheService,
+    TurnId,
+)
 from keryx.server.service import Service
 
 EXPORTED_AT_ONCE = 500
@@ -148,6 +156,21 @@ async def undo(
     return schemas.Undone(await _do(service, command))
 
 
+@post("/api/sessions/{session_id:str}/turns/{turn_id:str}/restore", status_code=200)
+async def restore(
+    service: TheService, caller: TheCaller, session_id: SessionId, turn_id: TurnId
+) -> schemas.Nothing:
+    """Bring back a turn that another one replaced, and those that followed it.
+
+    The session goes on from there; what replaced it can come back the same way.
+    """
+    command = cm.RestoreTurn(
+        command_id=service.new_id(), session_id=session_id, by=caller.name, turn_id=turn_id
+    )
+    await _do(service, command)
+    return schemas.Nothing()
+
+
 @post("/api/sessions/{session_id:str}/fork", status_code=201)
 async def fork(
     service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[schemas.ForkBody]
@@ -208,12 +231,8 @@ async def _lines(store: Store, session_id: str) -> AsyncGenerator[bytes]:
 
 async def _do(service: Service, command: cm.Command) -> bool:
     """Do the command; a refusal is a conflict with the session's state, not a wrong request."""
-    try:
+    with refusals_as_conflicts():
         return await service.do(command)
-    except (UnsupportedError, StoreError, ModelError):
-        raise
-    except UserMustActError as error:
-        raise from_error(error, CONFLICT, "conflict") from error
 
 
 async def _refuse_other(store: Store, session_id: str, new: str) -> None:
@@ -227,4 +246,4 @@ async def _refuse_other(store: Store, session_id: str, new: str) -> None:
         raise conflict("Another session has that id already", "choose a new id")
 
 
-ROUTES = (transcript, plan, context, changes, revert, undo, fork, compact, export)
+ROUTES = (transcript, plan, context, changes, revert, undo, restore, fork, compact, export)

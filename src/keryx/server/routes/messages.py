@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from litestar import delete, patch, post, put
 from litestar.params import JSONBody
 from msgspec import UNSET
 
 from keryx import commands as cm
 from keryx.server import schemas
-from keryx.server.problems import conflict, unprocessable
+from keryx.server.problems import conflict, refusals_as_conflicts, unprocessable
 from keryx.server.routes.params import IdempotencyKey, MessageId, SessionId, TheCaller, TheService
 
 
@@ -20,27 +22,33 @@ async def send_message(
     data: JSONBody[schemas.NewMessage],
     idempotency_key: IdempotencyKey = None,
 ) -> schemas.Accepted:
-    """Say something; answered once it is durable. The same key and body again is one message."""
+    """Say something; answered once it is durable. The same key and body again is one message.
+
+    With `replaces` it takes the place of a turn and of those after it, which can be restored;
+    with `revert` the changes of files of these turns are reverted.
+    """
     if not data.text.strip() or data.attachments or data.workspace is not None:
         # A missing session is reported first; for a plain text its host does that.
         await service.row(session_id)
     if not data.text.strip() and not data.attachments:
         raise unprocessable("The message is empty", "write a text, or attach a file")
     workspace = None if data.workspace is None else await service.folder(data.workspace)
-    sent = await service.send(
-        cm.SendMessage(
-            command_id=service.new_id(),
-            session_id=session_id,
-            by=caller.name,
-            text=data.text,
-            mode=data.mode,
-            turn_id=data.turn_id,
-            attachments=await service.attachments(session_id, data.attachments),
-            workspace=workspace,
-            key=data.key or idempotency_key,
-            wait=data.wait,
-        )
+    command = cm.SendMessage(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        text=data.text,
+        mode=data.mode,
+        turn_id=data.turn_id,
+        attachments=await service.attachments(session_id, data.attachments),
+        workspace=workspace,
+        key=data.key or idempotency_key,
+        wait=data.wait,
+        replaces=data.replaces,
+        revert=data.revert,
     )
+    with refusals_as_conflicts() if data.replaces is not None else nullcontext():
+        sent = await service.send(command)
     return schemas.Accepted(sent.message_id, sent.turn_id, sent.seq)
 
 

@@ -45,6 +45,7 @@ class Session:
     claims: set[str] = field(default_factory=set[str])
     open: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
     transcript: dict[int, _Entry] = field(default_factory=dict[int, _Entry])
+    undone: dict[int, _Entry] = field(default_factory=dict[int, _Entry])
     usage: list[UsageEntry] = field(default_factory=list[UsageEntry])
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
     blobs: set[str] = field(default_factory=set[str])
@@ -109,12 +110,19 @@ def apply(session: Session, changes: Projection) -> None:
         session.open.pop(key, None)
     for key, sources in changes.opened.items():
         session.open.setdefault(key, sources)
-    for turn_id in changes.undone:
-        session.transcript = {
-            seq: entry for seq, entry in session.transcript.items() if entry[0] != turn_id
-        }
+    _undo(session, changes)
     session.usage += changes.usages
     session.tools += changes.tools
+
+
+def _undo(session: Session, changes: Projection) -> None:
+    """Move what is read of turns aside, or back."""
+    for turn_id, is_undone in changes.undone.items():
+        source, target = session.transcript, session.undone
+        if not is_undone:
+            source, target = target, source
+        for seq in [seq for seq, entry in source.items() if entry[0] == turn_id]:
+            target[seq] = source.pop(seq)
 
 
 def is_listed(session: Session, *, archived: bool | None, parent: str | None) -> bool:

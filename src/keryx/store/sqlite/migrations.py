@@ -211,7 +211,19 @@ _FIFTH: Final = (
     _fill_usage,
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+_SIXTH: Final = (
+    # The transcript of turns that were undone: some of them are restored.
+    """CREATE TABLE undone (
+        no INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        turn_id TEXT,
+        source INTEGER NOT NULL,
+        later TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (no, seq)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
 
 
 def version_of(

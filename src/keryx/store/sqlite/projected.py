@@ -63,12 +63,20 @@ def fill(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     """Write the transcript of a session again, from the changes of its whole log."""
     for entry in changes.entries:
         _insert_entry(connection, no, entry)
-    _undo(connection, no, changes)
+    # Only logs from before there was a way back are filled so.
+    for turn_id in changes.undone:
+        connection.execute("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
 
 
 def _undo(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
-    for turn_id in changes.undone:
-        connection.execute("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
+    for turn_id, is_undone in changes.undone.items():
+        source, target = ("transcript", "undone") if is_undone else ("undone", "transcript")
+        where = "WHERE no = ? AND turn_id = ?"
+        connection.execute(
+            f"INSERT INTO {target} SELECT * FROM {source} {where}",  # noqa: S608 (names of ours)
+            (no, turn_id),
+        )
+        connection.execute(f"DELETE FROM {source} {where}", (no, turn_id))  # noqa: S608 (names of ours)
 
 
 def _insert_entry(connection: sqlite3.Connection, no: int, entry: TranscriptEntry) -> None:

@@ -4,12 +4,20 @@
  */
 
 import { markdown } from "./parser";
+import { mendTail } from "./streaming_tail";
+import type { RenderEnvironment } from "./workspace_files";
 
 type Token = ReturnType<typeof markdown.parse>[number];
 
-export type Block =
-  | { readonly kind: "html"; readonly raw: string; readonly html: string }
-  | { readonly kind: "code"; readonly language: string; readonly text: string; readonly open: boolean };
+/** A diagram is code that can be drawn, once it is whole. */
+interface CodeBlock {
+  readonly kind: "code" | "diagram";
+  readonly language: string;
+  readonly text: string;
+  readonly open: boolean;
+}
+
+export type Block = { readonly kind: "html"; readonly raw: string; readonly html: string } | CodeBlock;
 
 interface Piece {
   readonly block: Block;
@@ -26,7 +34,10 @@ export class Blocks {
   private all: readonly Block[] = [];
 
   /** HTML is shown as `clean` returns it. */
-  constructor(private readonly clean: (html: string) => string) {}
+  constructor(
+    private readonly clean: (html: string) => string,
+    private readonly environment: RenderEnvironment = {},
+  ) {}
 
   /** The blocks of the text; `whole` once nothing more comes. */
   of(text: string, whole: boolean): readonly Block[] {
@@ -45,7 +56,7 @@ export class Blocks {
 
   private grow(text: string): readonly Block[] {
     const rest = text.slice(this.from);
-    const pieces = this.read(rest, false);
+    const pieces = this.read(mendTail(rest), false);
     if (pieces.length > 1) {
       const settled = pieces.slice(0, -1);
       this.done = [...this.done, ...settled.map((piece) => piece.block)];
@@ -61,7 +72,7 @@ export class Blocks {
   }
 
   private read(text: string, whole: boolean, before: readonly Block[] = []): Piece[] {
-    const env: Record<string, unknown> = {};
+    const env = { ...this.environment };
     const tokens = markdown.parse(text, env);
     const pieces: Piece[] = [];
     for (let start = 0; start < tokens.length; ) {
@@ -76,11 +87,14 @@ export class Blocks {
   }
 
   /** The known block itself if it says the same: then nothing is cleaned and drawn anew. */
-  private blockOf(tokens: Token[], env: Record<string, unknown>, open: boolean, before: Block | undefined): Block {
+  private blockOf(tokens: Token[], env: RenderEnvironment, open: boolean, before: Block | undefined): Block {
     const first = tokens[0]!;
-    if (first.type === "fence" || first.type === "code_block") {
-      const language = /^[\w+#.-]*/.exec(first.info.trim())![0].toLowerCase();
-      const block: Block = { kind: "code", language, text: first.content.replace(/\n$/, ""), open };
+    const isCode = first.type === "fence" || first.type === "code_block";
+    const language = isCode ? /^[\w+#.-]*/.exec(first.info.trim())![0].toLowerCase() : "";
+    if (language === "math" && !open) first.type = "math_block";
+    else if (isCode) {
+      const kind = language === "mermaid" ? "diagram" : "code";
+      const block: CodeBlock = { kind, language, text: first.content.replace(/\n$/, ""), open };
       return before !== undefined && alike(before, block) ? before : block;
     }
     const raw = markdown.renderer.render(tokens, markdown.options, env);
@@ -89,8 +103,8 @@ export class Blocks {
   }
 }
 
-function alike(a: Block, b: Block & { kind: "code" }): boolean {
-  return a.kind === "code" && a.text === b.text && a.language === b.language && a.open === b.open;
+function alike(a: Block, b: CodeBlock): boolean {
+  return a.kind === b.kind && a.text === b.text && a.language === b.language && a.open === b.open;
 }
 
 function lineStart(text: string, line: number): number {

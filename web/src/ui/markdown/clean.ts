@@ -5,13 +5,13 @@ import { SAFE_ADDRESS } from "./parser";
 
 const ALLOWED = {
   ALLOWED_TAGS:
-    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split(
+    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr img input li ol p pre s span strong sup table tbody td th thead tr ul".split(
       " ",
     ),
-  ALLOWED_ATTR: ["href", "rel", "target", "class", "start", "tabindex"],
+  ALLOWED_ATTR: "href rel target class start tabindex dir src alt loading type disabled checked".split(" "),
   ALLOWED_URI_REGEXP: SAFE_ADDRESS,
   // Every other attribute would have to look like such an address too.
-  ADD_URI_SAFE_ATTR: ["rel", "target", "start", "tabindex"],
+  ADD_URI_SAFE_ATTR: "rel target start tabindex dir alt loading type disabled checked".split(" "),
   ALLOW_DATA_ATTR: false,
 };
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from keryx import events as ev
+from keryx.app.portable.conversation import undone_turns
 from keryx.cli.chatting.commands.clipboard_image import read_image
 from keryx.cli.chatting.commands.setting_actions import SettingActions
 from keryx.cli.chatting.commands.slash_commands import help_text, parse, unknown
@@ -162,28 +163,26 @@ class CommandActions:
         await (await self._conversation.current()).compact(focus)
 
     async def _undo(self, _value: str) -> None:
-        await self._undo_last()
+        turn_id, _ = await self._last_turn()
+        await (await self._conversation.current()).undo(turn_id)
 
     async def _retry(self, _value: str) -> None:
-        text = await self._undo_last()
-        await self._conversation.send(text)
+        turn_id, message = await self._last_turn()
+        attachments = () if message is None else message.attachments
+        text = "" if message is None else message.text
+        await self._conversation.send(text, attachments, replaces=turn_id)
 
-    async def _undo_last(self) -> str:
-        """Undo the last turn, and return its message."""
+    async def _last_turn(self) -> tuple[str, ev.MessageAccepted | None]:
+        """Return the last turn of the transcript, and its message."""
         session = await self._conversation.current()
         log = await self._conversation.app.store.events(session.session_id)
-        undone = {event.turn_id for event in log if isinstance(event, ev.TurnUndone)}
+        undone = undone_turns(log)
         turns = [event.turn_id for event in log if isinstance(event, ev.TurnFinished)]
         last = next((turn_id for turn_id in reversed(turns) if turn_id not in undone), None)
         if last is None:
             raise UserMustActError("There is no turn to undo.")
-        await session.undo(last)
-        messages = [
-            event.text
-            for event in log
-            if isinstance(event, ev.MessageAccepted) and event.turn_id == last
-        ]
-        return messages[0] if messages else ""
+        messages = (e for e in log if isinstance(e, ev.MessageAccepted) and e.turn_id == last)
+        return last, next(messages, None)
 
     # -- turns and calls
 

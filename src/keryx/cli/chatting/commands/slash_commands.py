@@ -40,7 +40,7 @@ COMMANDS: Final = tuple(
         ("compact", "Replace the earlier messages with a summary", "[FOCUS]"),
         ("fork", "Start a new session with a copy of this one"),
         ("undo", "Undo the last turn and its file changes"),
-        ("retry", "Undo the last turn and send its message again"),
+        ("retry", "Answer the last message again; the files it changed are reverted"),
         ("diff", "Show what this session changed on the disk"),
         ("usage", "Show tokens and cost of this session"),
         ("memory", "Show what Keryx remembers, or find words in it", "[WORDS]"),

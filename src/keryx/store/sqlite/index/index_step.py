@@ -171,8 +171,10 @@ class IndexStep:
     def _entries(
         self, condition: str, values: tuple[int, ...], session_id: str = "?"
     ) -> list[StoredEntry]:
+        # Undone turns too: they may be restored, and until then no hit of theirs is shown.
         rows = self._store.execute(
-            "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM transcript t"  # noqa: S608 (texts of ours)
+            "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM"  # noqa: S608 (texts of ours)
+            " (SELECT * FROM transcript UNION ALL SELECT * FROM undone) t"
             f" JOIN events e ON e.no = t.no AND e.seq = t.source WHERE {condition}",
             values,
         ).fetchall()
