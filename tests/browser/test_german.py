@@ -31,8 +31,10 @@ VISIBLE = """() => {
   const CONTENT = "pre, code, [class^=diff]";
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode())
-    if (node.parentElement.checkVisibility() && !node.parentElement.closest(CONTENT)) texts.push(node.data);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    if (parent.checkVisibility() && !parent.closest(CONTENT)) texts.push(node.data);
+  }
   for (const element of document.querySelectorAll("[aria-label], [title], [placeholder]"))
     if (element.checkVisibility())
       for (const name of ["aria-label", "title", "placeholder"])

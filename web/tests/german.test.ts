@@ -80,7 +80,7 @@ const KINDS: readonly (readonly [string, (kind: string) => [string, string], rea
   [
     "outcome",
     (kind) => [english.call.outcome(kind), german.call.outcome(kind)],
-    ["completed", "failed", "denied", "cancelled", "unknown"],
+    ["completed", "failed", "denied", "cancelled", "unknown", "exited"],
   ],
   [
     "reason",
@@ -145,8 +145,8 @@ describe("numbers and times", () => {
     [() => money(0.001), "< $0.01", "< 0,01 $"],
     [() => money(12.5), "$12.50", "12,50 $"],
     [() => wholeNumber(100_000), "100,000", "100.000"],
-    [() => english.notes.retried("limit", 4), "The turn reached a limit. Retrying in 4 s.", ""],
-    [() => german.notes.retried("limit", 4), "", "Die Runde hat eine Grenze erreicht. Neuer Versuch in 4 s."],
+    [() => english.notes.retried("limit", 4), "The turn reached a limit. Retried after 4 s.", ""],
+    [() => german.notes.retried("limit", 4), "", "Die Runde hat eine Grenze erreicht. Neuer Versuch nach 4 s."],
   ];
 
   it.each(NUMBERS)("%s is %s in English and %s in German", (write, inEnglish, inGerman) => {

@@ -22,6 +22,8 @@ export const approvals: typeof english.approvals = {
   },
   // The sentence is the server's, in English.
   inThisSession: (says, folder) => (folder === null ? says : says.replace(`, in sessions that work in ${folder}`, "")),
+  whole: "Was es tun würde",
+  lastingCovers: (says) => `„Für diese Sitzung“ und „Immer“ würden mindestens abdecken: ${says}.`,
   back: "Zurück",
   answer: "Ihre Antwort",
   sendAnswer: "Antworten",

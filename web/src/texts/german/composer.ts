@@ -5,6 +5,10 @@ import type * as english from "../composer";
 import { plural } from "./plural";
 
 export const composer: typeof english.composer = {
+  dictate: "Diktieren",
+  stopDictation: "Diktat beenden",
+  notHeard: "Keryx kann Sie nicht hören.",
+  notHeardHint: "Erlauben Sie dieser Seite im Browser das Mikrofon, oder tippen Sie.",
   label: "Nachricht",
   placeholder: "Nachricht an Keryx…",
   placeholderRunning: "Einreihen oder eingreifen…",
@@ -106,6 +110,12 @@ export const steer: typeof english.steer = {
 };
 
 export const queue: typeof english.queue = {
+  stopping: {
+    title: (count) =>
+      count === 1 ? "Stoppen. Und die wartende Nachricht?" : `Stoppen. Und die ${count} wartenden Nachrichten?`,
+    goOn: () => "Stoppen, dann senden",
+    stopAll: "Stoppen und Warteschlange leeren",
+  },
   label: "Wartende Nachrichten",
   next: "Als Nächstes",
   afterStep: "Nach diesem Schritt",

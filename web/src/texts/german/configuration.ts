@@ -164,11 +164,7 @@ const sections: english.Configuration["sections"] = {
 
 const choices: english.Configuration["choices"] = {
   confinement: { on: "Ein", required: "Zwingend: scheitert, wenn sie nicht vollständig ist", off: "Aus" },
-  "approvals.mode": {
-    ask: "Vor jeder Änderung fragen",
-    auto: "Vor riskanten Aufrufen fragen",
-    never: "Nie fragen",
-  },
+  "approvals.mode": { ask: "Vor jeder Änderung", auto: "Vor riskanten Aufrufen", never: "Nie" },
   "tools.web.backend": { searxng: "SearXNG", brave: "Brave", tavily: "Tavily", ddgs: "DuckDuckGo" },
   durability: { normal: "Üblich", full: "Voll" },
 };

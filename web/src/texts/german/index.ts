@@ -13,7 +13,21 @@ import { deletion, list, search } from "./sessions";
 import { settings, tools } from "./settings";
 import { newSession, setup } from "./setup";
 import { shortcuts } from "./shortcuts";
-import { call, code, compaction, diff, file, notes, timeline, transcript, turn } from "./transcript";
+import {
+  call,
+  code,
+  compaction,
+  diagram,
+  diff,
+  file,
+  maths,
+  notes,
+  replacing,
+  reply,
+  timeline,
+  transcript,
+  turn,
+} from "./transcript";
 import { trust } from "./trust";
 import { usage } from "./usage";
 
@@ -43,12 +57,16 @@ export const german: Catalogue = {
   tools,
   transcript,
   turn,
+  reply,
+  replacing,
   notes,
   compaction,
   call,
   timeline,
   diff,
   code,
+  maths,
+  diagram,
   file,
   composer,
   commands,

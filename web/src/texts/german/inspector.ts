@@ -39,6 +39,7 @@ export const files: typeof english.files = {
   truncated: "Dieser Ordner hat mehr Einträge, als hier zu sehen sind.",
   binary: (kind, size) => `${kind}, ${bytes(size)}. Diese Datei ist kein Text und wird nicht angezeigt.`,
   size: bytes,
+  download: "Herunterladen",
   refresh: "Aktualisieren",
 };
 

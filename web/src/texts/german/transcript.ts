@@ -12,6 +12,7 @@ const OUTCOMES: Record<string, string> = {
   denied: "Abgelehnt",
   cancelled: "Abgebrochen",
   unknown: "Ungewiss",
+  exited: "Exit-Code nicht 0",
 };
 
 const REASONS: Record<string, string> = {
@@ -62,6 +63,7 @@ const nestedCalls = (count: number): string => plural(count, "Unteraufruf", "Unt
 export const transcript: typeof english.transcript = {
   label: "Verlauf",
   loadingEarlier: "Frühere Nachrichten werden geladen…",
+  notPrinted: "Frühere Nachrichten werden nicht gedruckt.",
   earlierPart: "Frühere Nachrichten",
   latest: "Zum Neuesten",
   searchResult: "Suchergebnis",
@@ -87,20 +89,51 @@ export const transcript: typeof english.transcript = {
   announced: { done: "Fertig.", waiting: "Keryx wartet auf Sie." },
 };
 
+export const reply: typeof english.reply = {
+  actions: "Aktionen für diese Antwort",
+  copyMarkdown: "Kopieren",
+  copyText: "Als Text kopieren",
+  regenerate: "Neu erzeugen",
+  tryAgain: "Noch einmal versuchen",
+  with: "mit…",
+  otherWays: "Anders neu erzeugen",
+  models: "Mit Modell",
+  elsewhere: "An anderer Stelle",
+  inFork: "In einer Abzweigung",
+  readAloud: "Vorlesen",
+  stopReading: "Vorlesen beenden",
+  variant: (at, count) => `${at} von ${count}`,
+  previous: "Vorige Antwort",
+  next: "Nächste Antwort",
+};
+
+export const replacing: typeof english.replacing = {
+  title: "Was geschieht mit den geänderten Dateien?",
+  body: (count) =>
+    `Die Antwort, die Sie ersetzen, hat ${plural(count, "Datei", "Dateien")} geändert. Änderungen zurücksetzen oder behalten?`,
+  keep: "Dateien behalten",
+  revert: "Dateien zurücksetzen",
+  refused: "Es wurde nichts ersetzt.",
+};
+
 export const turn: typeof english.turn = {
   actions: "Aktionen für diese Runde",
+  edit: "Bearbeiten",
+  editText: "Bearbeitete Nachricht",
+  editNote: "Die alte Nachricht und alles danach bleiben unter der neuen Antwort erreichbar.",
   fork: "Ab hier abzweigen",
   undo: "Runde rückgängig machen",
   undoTitle: "Diese Runde rückgängig machen?",
   undoBody:
-    "Keryx entfernt die Runde aus dem Verlauf und aus dem Kontext des Modells und setzt die Dateien zurück, die sie geändert hat.",
+    "Keryx entfernt die Runde aus dem Verlauf und aus dem Kontext des Modells und setzt die Dateien zurück, die sie geändert hat. Ihre Nachricht steht danach wieder im Nachrichtenfeld.",
   undoConfirm: "Rückgängig machen",
   refused: "Die Runde wurde nicht rückgängig gemacht.",
   undoKeepFiles: "Rückgängig machen, Dateien behalten",
 };
 
 export const notes: typeof english.notes = {
-  retried: (cause, delay) => `${error(cause)}. Neuer Versuch in ${seconds(delay).replace(",0 ", " ")}.`,
+  retrying: (cause, left) => `${error(cause)}. Neuer Versuch in ${Math.ceil(left)} s.`,
+  retried: (cause, delay) => `${error(cause)}. Neuer Versuch nach ${seconds(delay).replace(",0 ", " ")}.`,
   switched: (from, to, cause) => `Von ${from} zu ${to} gewechselt: ${error(cause)}.`,
   resumed: (attempt) =>
     attempt > 1 ? `Nach einem Neustart fortgesetzt (Versuch ${attempt}).` : "Nach einem Neustart fortgesetzt.",
@@ -145,6 +178,7 @@ export const call: typeof english.call = {
     const cancelled = outcome === "unknown" && reason !== null && reason in AUTHORS ? ": abgebrochen" : "";
     return `${cancelled}${reason === outcome ? "" : because(reason)}${endedLater ? ", später beendet" : ""}`;
   },
+  exited: (code) => `Exit-Code ${code}`,
   notStarted: "Nicht begonnen",
   progress: (done, total) => (total === null ? `${done}` : `${done} von ${total}`),
   nested: (began, done) => (began === done ? nestedCalls(began) : `${nestedCalls(began)}, ${done} fertig`),
@@ -184,6 +218,16 @@ export const code: typeof english.code = {
   label: (language) => (language ? `Programmcode (${language})` : "Programmcode"),
   copy: "Kopieren",
   copied: "Kopiert",
+};
+
+export const maths: typeof english.maths = { label: "Mathematische Formel" };
+
+export const diagram: typeof english.diagram = {
+  label: "Diagramm",
+  source: "Quelltext",
+  show: "Diagramm",
+  alt: (source) => `Diagramm: ${source.slice(0, 500)}`,
+  failed: (problem) => `Das Diagramm konnte nicht gezeichnet werden. ${problem}`.trim(),
 };
 
 export const file: typeof english.file = {
