@@ -24,6 +24,7 @@ const SAME = new Set([
   "trust.skills",
   "configuration.sections.skills.title",
   "configuration.skills.list",
+  "configuration.users.name",
   // Names of products.
   "configuration.choices.tools.web.backend.searxng",
   "configuration.choices.tools.web.backend.brave",

@@ -155,6 +155,11 @@ const sections: english.Configuration["sections"] = {
   },
   appearance: { title: "Darstellung", lead: "Nur für diesen Browser.", keywords: "design dunkel hell farbe sprache" },
   notifications: { title: "Mitteilungen", lead: "Nur für diesen Browser.", keywords: "benachrichtigung" },
+  users: {
+    title: "Personen",
+    lead: "Personen, die diesen Server mitbenutzen. Jede sieht nur ihre eigenen Sitzungen; auch Sie sehen die der anderen nicht.",
+    keywords: "benutzer person teilen passwort limit",
+  },
   tokens: {
     title: "Zugangstokens",
     lead: "Programme melden sich mit einem Token bei der API an.",
@@ -312,6 +317,23 @@ export const configuration: english.Configuration = {
     own: "Eigene",
     from: (workspace) => `Aus ${workspace}`,
     broken: "Skills, die nicht verwendet werden können",
+  },
+  users: {
+    list: "Personen",
+    none: "Nur Sie benutzen diesen Server.",
+    name: "Name",
+    password: "Passwort",
+    add: "Hinzufügen",
+    disabled: "Darf sich nicht anmelden",
+    today: (tokens: string, cost: string): string => `Heute ${tokens} Tokens, ${cost}`,
+    atMost: (cost: string): string => `höchstens ${cost} am Tag`,
+    lastActive: (time: string): string => `zuletzt aktiv ${time}`,
+    neverActive: "noch nicht aktiv",
+    reallyRemove: (name: string): string =>
+      `${name} mit allen Sitzungen entfernen? Die Dateien im Ordner bleiben. Das lässt sich nicht rückgängig machen.`,
+    costPerDay: "Kosten pro Tag",
+    newPassword: "Neues Passwort",
+    mayNotSignIn: "Darf sich nicht anmelden",
   },
   tokens: {
     list: "Zugangstokens",
