@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from datetime import date, datetime, time, timedelta
 
@@ -12,20 +10,14 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.money.usage_report import (
-    GROUPINGS,
-    ToolGroup,
-    UsageGroup,
-    group_tools,
-    group_usage,
-)
+from keryx.app.money.usage_report import GROUPINGS, csv_of, report
 from keryx.cli.screens.usage_table import tool_table, usage_table
 from keryx.cli.values import day
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--by", choices=(*GROUPINGS, "tool"), default="model", help="how to group; default: model"
+        "--by", choices=GROUPINGS, default="model", help="how to group; default: model"
     )
     parser.add_argument("--session", help="only this session, with its child agents")
     parser.add_argument("--today", action="store_true", help="only since midnight")
@@ -47,26 +39,22 @@ async def _run(options: argparse.Namespace) -> int:
         since = max(since or 0.0, _start(options.since))
     until = None if options.until is None else _start(options.until + timedelta(days=1))
     async with Keryx(home=options.home, resume=False) as app:
-        groups: list[UsageGroup] | list[ToolGroup]
-        if options.by == "tool":
-            uses = await app.store.tool_use(options.session, since=since, until=until)
-            groups = group_tools(uses)
-        else:
-            cells = await app.store.usage_cells(options.session, since=since, until=until)
-            groups = group_usage(cells, options.by)
+        period = {"since": since, "until": until}
+        cells = await app.store.usage_cells(options.session, **period)
+        uses = await app.store.tool_use(options.session, **period)
+    used = report(options.by, cells, uses)
+    groups = used.tools if options.by == "tool" else used.usage
     if options.json:
         print(msgspec.json.encode(groups).decode())
     elif options.csv:
-        print(_csv(groups, options.by), end="")
+        print(csv_of(groups, options.by), end="")
     elif not groups:
         what = "calls were made" if options.by == "tool" else "tokens were used"
         print(f"no {what} {_period(options)}", file=sys.stderr)
     elif options.by == "tool":
-        tools = [group for group in groups if isinstance(group, ToolGroup)]
-        print("\n".join(tool_table(tools, sys.stdout)))
+        print("\n".join(tool_table(used.tools, sys.stdout)))
     else:
-        usage = [group for group in groups if isinstance(group, UsageGroup)]
-        print("\n".join(usage_table(options.by, usage, sys.stdout)))
+        print("\n".join(usage_table(options.by, used.usage, sys.stdout)))
     return 0
 
 
@@ -79,17 +67,3 @@ def _period(options: argparse.Namespace) -> str:
 def _start(day_: date) -> float:
     """Return when a day begins in the local time zone."""
     return datetime.combine(day_, time.min).astimezone().timestamp()
-
-
-def _csv(groups: list[UsageGroup] | list[ToolGroup], by: str) -> str:
-    """Return the groups as CSV. An unknown cost is empty."""
-    kind = ToolGroup if by == "tool" else UsageGroup
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([by, *kind.__struct_fields__[1:]])
-    for group in groups:
-        name, *values = msgspec.structs.astuple(group)
-        # A spreadsheet would run a text that begins like a formula.
-        is_formula = str(name).startswith(("=", "+", "-", "@", "\t", "\r"))
-        writer.writerow([f"'{name}" if is_formula else name, *values])
-    return text.getvalue()

@@ -387,6 +387,11 @@ export interface Erased {
   remaining: Readonly<Record<string, readonly string[]>>;
 }
 
+export interface FactPage {
+  facts: readonly (SessionOpened | SessionChanged | MessageAccepted | MessageChanged | MessageWithdrawn | MessageDelivered | MessageExpired | PromptChanged | TurnStarted | TurnResumed | TurnSuspended | TurnCancelling | TurnUndone | TurnRestored | TurnFinished | StepStarted | StepAbandoned | StepReplied | CallAmended | CallStarted | CallsAnswered | NestedFinished | CallFinished | CallSettled | FilesChanged | ApprovalAsked | ApprovalAnswered | ApprovalExpired | QuestionAsked | QuestionAnswered | QuestionExpired | ModelRetried | ModelSwitched | ContextCompacted | UsageRecorded | ToolsLoaded | MemoryChanged | MemoryRecalled)[];
+  next: number | null;
+}
+
 /** What a provider refused, or may or may not have stored; a person decides. */
 export interface FailureShown {
   place: number;
@@ -1491,6 +1496,15 @@ export interface TextDelta {
   text: string;
 }
 
+export interface TitledReport {
+  by: "day" | "model" | "purpose" | "session" | "tool";
+  usage: readonly UsageGroup[];
+  tools: readonly ToolGroup[];
+  total: UsageGroup;
+  all_tools: ToolGroup;
+  titles: Readonly<Record<string, string>>;
+}
+
 export interface TokenEntries {
   tokens: readonly TokenEntry[];
 }
@@ -1506,6 +1520,14 @@ export interface ToolCall {
   call_id: string;
   tool: string;
   arguments?: string;
+}
+
+/** The sum of the calls of one tool. */
+export interface ToolGroup {
+  name: string;
+  calls: number;
+  failed: number;
+  seconds: number;
 }
 
 export interface ToolInfo {
@@ -1718,6 +1740,18 @@ export interface Usage {
   reasoning_tokens: number;
 }
 
+/** The sum of one group. */
+export interface UsageGroup {
+  name: string;
+  requests: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  cost: number | null;
+  known_cost: number;
+}
+
 export interface UsageList {
   rows: readonly UsageRow[];
 }
@@ -1734,6 +1768,15 @@ export interface UsageRecorded {
   usage: Usage | null;
   cost: number | null;
   call_id?: string | null;
+}
+
+/** What was used in a period, in groups and in all. */
+export interface UsageReport {
+  by: "day" | "model" | "purpose" | "session" | "tool";
+  usage: readonly UsageGroup[];
+  tools: readonly ToolGroup[];
+  total: UsageGroup;
+  all_tools: ToolGroup;
 }
 
 /** The usage of one session with one model; an unknown cost is None, never 0. */

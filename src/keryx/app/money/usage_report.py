@@ -1,17 +1,19 @@
-"""Groups what was used: by day, model, purpose, session or tool."""
+"""Groups what was used: by day, model, purpose, session or tool; writes the groups as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import Final, Literal, get_args
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, tzinfo
+from typing import Final, Literal, TypeVar, get_args
 
 import msgspec
 
 from keryx.ports.usage import ToolUse, UsageCell
 
-Grouping = Literal["day", "model", "purpose", "session"]
-"""How tokens and costs can be grouped; calls are grouped by tool."""
+Grouping = Literal["day", "model", "purpose", "session", "tool"]
+"""Tokens and costs belong to no tool; calls belong to no model and to no purpose."""
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 DELETED: Final = "(deleted)"
@@ -46,44 +48,97 @@ class ToolGroup(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def day_of(at: float) -> str:
-    """Return the day of a time in the local time zone, as YYYY-MM-DD."""
-    return datetime.fromtimestamp(at).astimezone().date().isoformat()
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used in a period, in groups and in all."""
+
+    by: Grouping
+    usage: tuple[UsageGroup, ...]
+    """Empty by tool."""
+    tools: tuple[ToolGroup, ...]
+    """The calls of each group; empty by model and by purpose."""
+    total: UsageGroup
+    all_tools: ToolGroup
 
 
-_NAME: Final[dict[Grouping, Callable[[UsageCell], str]]] = {
-    "day": lambda cell: day_of(cell.at),
-    "model": lambda cell: cell.model,
-    "purpose": lambda cell: cell.purpose,
-    "session": lambda cell: cell.session_id or DELETED,
-}
+Cell = TypeVar("Cell", UsageCell, ToolUse)
 
 
-def group_usage(cells: Iterable[UsageCell], by: Grouping) -> list[UsageGroup]:
-    """Return the sums of the groups, in the order of their names."""
-    groups: dict[str, list[UsageCell]] = {}
-    for cell in cells:
-        groups.setdefault(_NAME[by](cell), []).append(cell)
-    return [_sum(name, groups[name]) for name in sorted(groups)]
+def report(
+    by: Grouping,
+    cells: Sequence[UsageCell],
+    uses: Sequence[ToolUse],
+    zone: tzinfo | None = None,
+) -> UsageReport:
+    """Return the groups in the order of their names. Days are those of `zone`; None: of here."""
+
+    def day(cell: UsageCell | ToolUse) -> str:
+        return day_of(cell.at, zone)
+
+    def session(cell: UsageCell | ToolUse) -> str:
+        return cell.session_id or DELETED
+
+    names_of_usage: dict[Grouping, Callable[[UsageCell], str]] = {
+        "day": day,
+        "session": session,
+        "model": lambda cell: cell.model,
+        "purpose": lambda cell: cell.purpose,
+    }
+    names_of_calls: dict[Grouping, Callable[[ToolUse], str]] = {
+        "day": day,
+        "session": session,
+        "tool": lambda use: use.tool,
+    }
+    usage = _grouped(cells, names_of_usage.get(by))
+    tools = _grouped(uses, names_of_calls.get(by))
+    return UsageReport(
+        by=by,
+        usage=tuple(_sum(name, group) for name, group in usage),
+        tools=tuple(_sum_calls(name, group) for name, group in tools),
+        total=_sum("", cells),
+        all_tools=_sum_calls("", uses),
+    )
 
 
-def group_tools(uses: Iterable[ToolUse]) -> list[ToolGroup]:
-    """Return the sums of the tools, in the order of their names."""
-    groups: dict[str, list[ToolUse]] = {}
-    for use in uses:
-        groups.setdefault(use.tool, []).append(use)
-    return [
-        ToolGroup(
-            name=name,
-            calls=sum(use.calls for use in groups[name]),
-            failed=sum(use.failed for use in groups[name]),
-            seconds=round(sum(use.seconds for use in groups[name]), 3),
-        )
-        for name in sorted(groups)
-    ]
+def day_of(at: float, zone: tzinfo | None = None) -> str:
+    """Return the day of a time, as YYYY-MM-DD; without `zone` in the local time zone."""
+    return datetime.fromtimestamp(at).astimezone(zone).date().isoformat()
 
 
-def _sum(name: str, cells: list[UsageCell]) -> UsageGroup:
+def csv_of(groups: Sequence[UsageGroup] | Sequence[ToolGroup], by: Grouping) -> str:
+    """Return the groups as CSV. An unknown cost is empty."""
+    kind = ToolGroup if by == "tool" else UsageGroup
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([by, *kind.__struct_fields__[1:]])
+    for group in groups:
+        name, *values = msgspec.structs.astuple(group)
+        # A spreadsheet would run a text that begins like a formula.
+        is_formula = str(name).startswith(("=", "+", "-", "@", "\t", "\r"))
+        writer.writerow([f"'{name}" if is_formula else name, *values])
+    return text.getvalue()
+
+
+def _grouped(
+    cells: Iterable[Cell], name_of: Callable[[Cell], str] | None
+) -> list[tuple[str, list[Cell]]]:
+    """Return the cells by their names; nothing if they have none."""
+    groups: dict[str, list[Cell]] = {}
+    if name_of is not None:
+        for cell in cells:
+            groups.setdefault(name_of(cell), []).append(cell)
+    return sorted(groups.items())
+
+
+def _sum_calls(name: str, uses: Sequence[ToolUse]) -> ToolGroup:
+    return ToolGroup(
+        name=name,
+        calls=sum(use.calls for use in uses),
+        failed=sum(use.failed for use in uses),
+        seconds=round(sum(use.seconds for use in uses), 3),
+    )
+
+
+def _sum(name: str, cells: Sequence[UsageCell]) -> UsageGroup:
     known_cost = sum(cell.cost for cell in cells)
     return UsageGroup(
         name=name,

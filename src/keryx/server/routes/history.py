@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+import msgspec
 from litestar import get, post
 from litestar.params import JSONBody
 from litestar.response import Stream
@@ -34,6 +35,13 @@ MOST_PAGES_OF_PLAN = 6
 """A plan further back than this many pages of the transcript is not the current one any more."""
 
 
+class FactPage(msgspec.Struct, frozen=True):
+    """Oldest first; `next` is the `after` of the page that goes on."""
+
+    facts: tuple[ev.LoggedEvent, ...]
+    next: int | None
+
+
 @get("/api/sessions/{session_id:str}/messages")
 async def transcript(
     service: TheService,
@@ -53,6 +61,17 @@ async def transcript(
     following = rows[edge].seq if len(rows) == limit else None
     entries = tuple(schemas.TranscriptEntry(row.seq, row.event) for row in rows)
     return schemas.TranscriptPage(entries, following, upto)
+
+
+@get("/api/sessions/{session_id:str}/facts")
+async def facts(
+    service: TheService, session_id: SessionId, after: After = None, limit: Limit = PAGE
+) -> FactPage:
+    """The facts of the log as they are, oldest first: the page after a fact, or the first one."""
+    await service.row(session_id)
+    events = await service.host_client.store.events(session_id, after=after or 0, limit=limit)
+    following = events[-1].seq if len(events) == limit else None
+    return FactPage(tuple(events), following)
 
 
 @get("/api/sessions/{session_id:str}/plan")
@@ -246,4 +265,7 @@ async def _refuse_other(store: Store, session_id: str, new: str) -> None:
         raise conflict("Another session has that id already", "choose a new id")
 
 
-ROUTES = (transcript, plan, context, changes, revert, undo, restore, fork, compact, export)
+ROUTES = (
+    *(transcript, facts, plan, context, changes, revert),
+    *(undo, restore, fork, compact, export),
+)
