@@ -11,6 +11,7 @@ import { MemoryDialog } from "./memory/memory_dialog";
 import { listShown, searchShown } from "./navigation/panels";
 import { route } from "./navigation/route";
 import { waitingCount } from "./notifications/notifications";
+import { ReplaySlot } from "./replay/replay_slot";
 import { ListFooter } from "./screens/list_footer";
 import { paletteCommands } from "./screens/palette";
 import { SessionScreen } from "./screens/session_screen";
@@ -25,6 +26,7 @@ import { watchFocus } from "./ui/focus";
 import { Notice } from "./ui/notice";
 import { watchSwipes } from "./ui/swipe";
 import { UsageDialog } from "./usage/usage_dialog";
+import { UsageSlot } from "./usage_screen/usage_slot";
 
 export function App() {
   const state = login.value;
@@ -58,6 +60,8 @@ function Page() {
       <main class="page-stage">
         {route.value.settings !== null ? (
           <SettingsSlot section={route.value.settings} />
+        ) : route.value.usage !== null ? (
+          <UsageSlot period={route.value.usage} />
         ) : keeper === null ? (
           <StartScreen />
         ) : (
@@ -69,6 +73,7 @@ function Page() {
         <SearchDialog commands={paletteCommands()} onClose={() => (searchShown.value = false)} />
       ) : null}
       <UsageDialog />
+      <ReplaySlot />
       <RulesDialog />
       <MemoryDialog />
       <ModelsDialog />

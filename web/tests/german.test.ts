@@ -6,7 +6,11 @@ import { configuration } from "../src/texts/configuration";
 import { english } from "../src/texts/english";
 import { german } from "../src/texts/german";
 import { configuration as germanConfiguration } from "../src/texts/german/configuration";
+import { replay as germanReplay } from "../src/texts/german/replay";
+import { usageScreen as germanUsage } from "../src/texts/german/usage_screen";
 import { setLanguage } from "../src/texts/language";
+import { english as replay } from "../src/texts/replay";
+import { english as usageScreen } from "../src/texts/usage_screen";
 
 /** Texts that are the same in both languages, and may be. */
 const SAME = new Set([
@@ -56,8 +60,10 @@ function said(text: unknown): string[] {
   });
 }
 
-const ENGLISH: Texts = new Map(textsOf({ ...english, configuration }));
-const GERMAN: Texts = new Map(textsOf({ ...german, configuration: germanConfiguration }));
+const ENGLISH: Texts = new Map(textsOf({ ...english, configuration, replay, usageScreen }));
+const GERMAN: Texts = new Map(
+  textsOf({ ...german, configuration: germanConfiguration, replay: germanReplay, usageScreen: germanUsage }),
+);
 
 function sameTexts(): string[] {
   return [...ENGLISH]

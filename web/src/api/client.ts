@@ -34,6 +34,7 @@ import type {
   Setup,
   Tools,
   Upload,
+  UsageReport,
   View,
 } from "./types";
 import type * as wire from "./wire";
@@ -57,6 +58,11 @@ export const tools = () => request<Tools>("GET", "api/tools");
 /** Since then, in seconds; with nothing said, ever. */
 export const usage = (since?: number) =>
   request<wire.UsageList>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
+/** In groups, in a period, with the days of this browser. */
+export const usageReport = (query: URLSearchParams, signal?: AbortSignal) =>
+  request<UsageReport>("GET", `api/usage/report?${query}`, undefined, signal);
+export const usageExport = (query: URLSearchParams, format: "csv" | "json") =>
+  `api/usage/report${format === "csv" ? ".csv" : ""}?${query}`;
 export const setup = () => request<Setup>("GET", "api/setup");
 export const servers = () => request<wire.FoundServers>("GET", "api/setup/servers");
 export const configure = (provider: NewProvider) => request<wire.Configured>("POST", "api/setup", provider);
@@ -98,6 +104,10 @@ export function messages(id: string, from: PageEdge, limit: number, signal?: Abo
   for (const [edge, seq] of Object.entries(from)) query.set(edge, String(seq));
   return request("GET", at(id, `/messages?${query}`), undefined, signal);
 }
+
+/** The facts after this one, as they are in the log. */
+export const facts = (id: string, after: number, limit: number, signal?: AbortSignal) =>
+  request<wire.FactPage>("GET", at(id, `/facts?after=${after}&limit=${limit}`), undefined, signal);
 
 export const send = (id: string, message: OutgoingMessage) =>
   afterChanges(id, () => request<wire.Accepted>("POST", at(id, "/messages"), message));

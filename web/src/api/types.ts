@@ -48,9 +48,11 @@ export type {
   StepReplied,
   StepSnapshot,
   ToolCall,
+  ToolGroup,
   TurnError,
   TurnFinished,
   Usage,
+  UsageGroup,
   UsageRow,
   View,
 } from "./wire";
@@ -65,6 +67,8 @@ export type ApprovalMode = NonNullable<Settings["approvals"]>;
 
 export type Attachment = wire.Image | wire.File;
 export type ResultPart = wire.CallFinished["result"][number];
+
+export type UsageReport = wire.TitledReport;
 
 /** A session as the list shows it. */
 export type SessionSummary = wire.SessionRow;

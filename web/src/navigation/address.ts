@@ -1,6 +1,6 @@
 /**
  * What the address says: `#/s/ID` names a session, `#/s/ID/SEQ` a fact in it, `#/settings/SECTION` a
- * section of the settings, `#token=…` lets in.
+ * section of the settings, `#/usage/PERIOD` what was used in a period, `#token=…` lets in.
  */
 
 export interface Route {
@@ -8,15 +8,21 @@ export interface Route {
   readonly seq: number | null;
   /** The section of the settings that is open; empty: the first one; null: none. */
   readonly settings: string | null;
+  /** The period whose usage is shown; empty: the usual one; null: none. */
+  readonly usage: string | null;
 }
+
+const START: Route = { session: null, seq: null, settings: null, usage: null };
 
 export function readRoute(): Route {
   const section = /^#\/settings(?:\/([a-z]*))?$/.exec(location.hash);
-  if (section !== null) return { session: null, seq: null, settings: section[1] ?? "" };
+  if (section !== null) return { ...START, settings: section[1] ?? "" };
+  const period = /^#\/usage(?:\/([a-z0-9]*))?$/.exec(location.hash);
+  if (period !== null) return { ...START, usage: period[1] ?? "" };
   const match = /^#\/s\/([^/]+)(?:\/(\d+))?$/.exec(location.hash);
-  if (match === null) return { session: null, seq: null, settings: null };
+  if (match === null) return START;
   const seq = match[2] === undefined ? null : Number(match[2]);
-  return { session: decodeURIComponent(match[1]!), seq, settings: null };
+  return { ...START, session: decodeURIComponent(match[1]!), seq };
 }
 
 export function readToken(): string | null {

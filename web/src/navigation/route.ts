@@ -1,4 +1,4 @@
-/** Which session the address names, and maybe a fact in it, or the settings, as it changes. */
+/** Which session the address names, and maybe a fact in it, the settings or the usage, as it changes. */
 
 import { signal } from "@preact/signals";
 import { type Route, readRoute as read, readToken } from "./address";
@@ -17,16 +17,27 @@ export function go(session: string | null, seq: number | null = null): void {
 
 export const settingsAddress = (section: string): string => `#/settings/${section}`;
 
-/** Where the settings were opened from. */
-let beforeSettings = "#/";
+export const usageAddress = (period: string): string => `#/usage/${period}`;
 
-export function openSettings(section: string): void {
-  if (route.peek().settings === null) beforeSettings = location.hash || "#/";
-  location.hash = settingsAddress(section);
+/** Where the settings or the usage were opened from. */
+let beforeScreen = "#/";
+
+function openScreen(hash: string): void {
+  const { settings, usage } = route.peek();
+  if (settings === null && usage === null) beforeScreen = location.hash || "#/";
+  location.hash = hash;
 }
 
-export function leaveSettings(): void {
-  location.hash = beforeSettings;
+export function openSettings(section: string): void {
+  openScreen(settingsAddress(section));
+}
+
+export function openUsage(): void {
+  openScreen(usageAddress(""));
+}
+
+export function leaveScreen(): void {
+  location.hash = beforeScreen;
 }
 
 export function watchRoute(): void {

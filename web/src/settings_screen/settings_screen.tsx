@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { userName } from "../login/login_state";
-import { leaveSettings, settingsAddress } from "../navigation/route";
+import { leaveScreen, settingsAddress } from "../navigation/route";
 import { ListButton } from "../screens/header";
 import { loadChoices } from "../session/choices";
 import { texts } from "../texts";
@@ -82,7 +82,7 @@ export function SettingsScreen({ section }: { section: string }) {
         ) : (
           <span class="layout-grow" />
         )}
-        <Button onClick={leaveSettings}>{words.back}</Button>
+        <Button onClick={leaveScreen}>{words.back}</Button>
       </header>
       <div class="settings-screen-columns">
         <nav aria-label={words.navigation}>

@@ -52,6 +52,7 @@ function times(options: Intl.DateTimeFormatOptions): (at: number) => string {
 }
 
 export const clockTime = times({ hour: "2-digit", minute: "2-digit" });
+export const preciseTime = times({ timeStyle: "medium" });
 export const dayName = times({ weekday: "long", day: "numeric", month: "short" });
 export const fullTime = times({ dateStyle: "medium", timeStyle: "short" });
 

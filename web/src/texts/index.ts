@@ -7,20 +7,26 @@
 import type { Configuration } from "./configuration";
 import { english } from "./english";
 import { type Language, setLanguage } from "./language";
+import type { ReplayTexts } from "./replay";
+import type { UsageScreenTexts } from "./usage_screen";
 
 export type Catalogue = typeof english;
 
 export let texts: Catalogue = english;
 
 /** Texts of screens that are loaded when they are first shown, if the page is not in English. */
-export let otherLanguage: { readonly configuration: Configuration } | null = null;
+export let otherLanguage: {
+  readonly configuration: Configuration;
+  readonly usageScreen: UsageScreenTexts;
+  readonly replay: ReplayTexts;
+} | null = null;
 
 /** Loads the catalogue of this language; English is there already, and is used if it cannot be loaded. */
 export async function loadTexts(language: Language): Promise<void> {
   if (language === "en") return setLanguage(language);
-  const { configuration, german } = await import("./german");
+  const { configuration, german, replay, usageScreen } = await import("./german");
   texts = german;
-  otherLanguage = { configuration };
+  otherLanguage = { configuration, usageScreen, replay };
   setLanguage(language);
   document.documentElement.lang = language;
 }

@@ -119,6 +119,7 @@ export const turn = {
   edit: "Edit",
   editText: "Edited message",
   editNote: "The old message and everything after it stay reachable below the new answer.",
+  replay: "Replay this turn",
   fork: "Fork from here",
   undo: "Undo this turn",
   undoTitle: "Undo this turn?",

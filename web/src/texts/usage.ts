@@ -23,6 +23,7 @@ export const usage = {
   model: "Model",
   sessions: "Sessions",
   total: "Total",
+  charts: "Charts and export",
   empty: "No usage yet.",
   money: (value: number | null): string => (value === null ? "Unknown" : money(value)),
 };

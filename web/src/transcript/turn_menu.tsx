@@ -1,4 +1,4 @@
-/** What can be done with a turn, at the message that began it: fork from it, undo it. */
+/** What can be done with a turn, at the message that began it: replay it, fork from it, undo it. */
 
 import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
@@ -7,6 +7,7 @@ import { asProblem, type Problem } from "../api/problem";
 import { composerOf } from "../composer/composers";
 import { saidIn } from "../composer/said_before";
 import { go } from "../navigation/route";
+import { replayed } from "../session/replayed_turn";
 import type { MessageRow } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
@@ -78,6 +79,15 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
         }}
       >
         {texts.turn.edit}
+      </Button>
+      <Button
+        kind="quiet"
+        disabled={!over}
+        onClick={() => {
+          replayed.value = { sessionId: session.id, turnId, message: row };
+        }}
+      >
+        {texts.turn.replay}
       </Button>
       <Button kind="quiet" disabled={!over} onClick={() => void fork()}>
         {texts.turn.fork}

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { asProblem, type Problem } from "../api/problem";
 import type { Usage, UsageRow } from "../api/types";
+import { openUsage } from "../navigation/route";
 import { current } from "../session/current_session";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
@@ -42,6 +43,14 @@ function Shown({ session }: { session: SessionStore | null }) {
       {session === null ? null : <OfSession session={session} rows={own} />}
       {totals === null ? null : <Part title={texts.usage.allTime} lead={texts.usage.allTimeLead} rows={totals.ever} />}
       <div class="layout-buttons">
+        <Button
+          onClick={() => {
+            close();
+            openUsage();
+          }}
+        >
+          {texts.usage.charts}
+        </Button>
         <Button onClick={close}>{texts.close}</Button>
       </div>
     </Dialog>

@@ -32,6 +32,8 @@ import { trust } from "./trust";
 import { usage } from "./usage";
 
 export { configuration } from "./configuration";
+export { replay } from "./replay";
+export { usageScreen } from "./usage_screen";
 
 export const german: Catalogue = {
   name: "Keryx",

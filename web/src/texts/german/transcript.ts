@@ -121,6 +121,7 @@ export const turn: typeof english.turn = {
   edit: "Bearbeiten",
   editText: "Bearbeitete Nachricht",
   editNote: "Die alte Nachricht und alles danach bleiben unter der neuen Antwort erreichbar.",
+  replay: "Runde abspielen",
   fork: "Ab hier abzweigen",
   undo: "Runde rückgängig machen",
   undoTitle: "Diese Runde rückgängig machen?",

@@ -22,6 +22,7 @@ export const usage: typeof english.usage = {
   model: "Modell",
   sessions: "Sitzungen",
   total: "Summe",
+  charts: "Diagramme und Export",
   empty: "Noch kein Verbrauch.",
   money: (value) => (value === null ? "Unbekannt" : money(value)),
 };
