@@ -63,6 +63,8 @@ async def test_all_of_the_page_is_at_most_250_kilobytes_on_the_line(
     await expect(tab.replies.first.locator(".hljs-keyword").first).to_be_visible()
     await tab.button("Details of terminal").click()
     await expect(page.get_by_role("tab", name="Call")).to_be_visible()
+    await tab.list.get_by_role("button", name="Settings").click()
+    await expect(page.get_by_role("region", name="Providers")).to_be_visible()
     assert set(transferred.files) <= built()
     # What only some replies need is fetched with the first of them.
     heavy = ("maths", "katex", "KaTeX", "diagram")

@@ -28,6 +28,8 @@ PLAUSIBLE = {
     "revoke name": "made before",
     "pull name": "smollm2",
     "tool": "list_files",
+    "key": "limits.steps",
+    "value": "5",
     "test command": "git push --force; ls",
     "memory": "mem_0123456789abcdef",
     "operation": "consolidation_0123456789abcdef",

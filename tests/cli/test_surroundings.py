@@ -22,7 +22,7 @@ NOBODY = str(Path(__file__).with_name("nobody"))
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
 PRINTS_NOTHING = {
     *(f"sessions {verb}" for verb in ("delete", "undo", "diff", "revert")),
-    *("tokens revoke", "approvals remove", "users list"),
+    *("tokens revoke", "approvals remove", "config set", "config unset", "users list"),
     "chat",  # nobody says anything here
 }
 NEEDS_NO_HOME = {"demo"}

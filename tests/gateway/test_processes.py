@@ -89,7 +89,7 @@ async def test_the_gateway_attaches_to_the_host_of_another_process(tmp_path: Pat
     async with BotApi() as api, ModelServer(echo) as server:
         configure(home, api, server)
         async with Keryx(home=home, workspace=workspace) as app:
-            assert app.host_client.is_host
+            assert app.host_client.local_host is not None
             with running("gateway", home) as process:
                 api.say(ANN, "Hello")
                 await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])

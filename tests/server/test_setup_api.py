@@ -96,7 +96,7 @@ async def test_a_model_that_was_named_at_the_start_is_not_changed_from_the_page(
     async with asyncio.timeout(PATIENCE), served_host(tmp_path) as here:
         answer = await here.client.ask("POST", "/api/setup/model", json={"model": "openai:other"})
         answer.problem(409, "conflict")
-        assert "config.toml" in answer.body["hint"]
+        assert "--model" in answer.body["detail"]
 
 
 async def test_a_server_that_is_none_says_so(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import { LoginScreen } from "./login/login_screen";
 import { enter, login } from "./login/login_state";
 import { MemoryDialog } from "./memory/memory_dialog";
 import { listShown, searchShown } from "./navigation/panels";
+import { route } from "./navigation/route";
 import { waitingCount } from "./notifications/notifications";
 import { ListFooter } from "./screens/list_footer";
 import { paletteCommands } from "./screens/palette";
@@ -17,6 +18,7 @@ import { StartScreen } from "./screens/start_screen";
 import { SearchDialog } from "./search/search_dialog";
 import { current } from "./session/current_session";
 import { SessionList, startNew } from "./session_list/session_list";
+import { SettingsSlot } from "./settings_screen/settings_slot";
 import { ModelsDialog } from "./setup/models_dialog";
 import { texts } from "./texts";
 import { watchFocus } from "./ui/focus";
@@ -54,7 +56,13 @@ function Page() {
       <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
       <div class="page-veil" onClick={() => (listShown.value = false)} />
       <main class="page-stage">
-        {keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}
+        {route.value.settings !== null ? (
+          <SettingsSlot section={route.value.settings} />
+        ) : keeper === null ? (
+          <StartScreen />
+        ) : (
+          <SessionScreen key={keeper.id} keeper={keeper} />
+        )}
       </main>
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? (

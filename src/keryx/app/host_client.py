@@ -128,7 +128,7 @@ class HostClient:
 
     async def reconfigure(self) -> None:
         """Read the configuration again. A host in another process reads it before each turn."""
-        self.config = await self._runtime.bridge.to_thread(reload, self.config)
+        self.config = await self.to_thread(lambda: reload(self.config))
         self.models.configure(self.config)
         self.models.prepare()
 
@@ -142,8 +142,8 @@ class HostClient:
         return self._joined_host.store
 
     @property
-    def is_host(self) -> bool:
-        return isinstance(self._host, LocalHost)
+    def local_host(self) -> LocalHost | None:
+        return self._host if isinstance(self._host, LocalHost) else None
 
     @property
     def _joined_host(self) -> Host:

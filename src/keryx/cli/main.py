@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "memory": "list, search, add, edit, forget or export what agents remember",
     "models": "list the models of all providers, or download one that runs on this machine",
+    "config": "show and change the settings in config.toml",
     "usage": "show tokens, cost and calls of tools",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from keryx.config.homes import user_home
-from keryx.config.keys import keep_key, keep_model
+from keryx.config.keys import change_key, keep_key, keep_model, remove_key
 from keryx.config.providers import OPENAI_URL, Provider
-from keryx.config.reading import load, reload, secrets_of
+from keryx.config.reading import check_text, defaults, load, reload
 from keryx.config.schema import (
     DEFAULT,
     IN_MEMORY,
@@ -14,6 +14,7 @@ from keryx.config.schema import (
     FrontEnd,
     Personality,
 )
+from keryx.config.secret_values import secrets_of
 
 __all__ = [
     "DEFAULT",
@@ -24,10 +25,14 @@ __all__ = [
     "FrontEnd",
     "Personality",
     "Provider",
+    "change_key",
+    "check_text",
+    "defaults",
     "keep_key",
     "keep_model",
     "load",
     "reload",
+    "remove_key",
     "secrets_of",
     "user_home",
 ]

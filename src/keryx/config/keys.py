@@ -57,6 +57,22 @@ def keep_model(home: Path, model: str) -> None:
         _write_keys(home, msgspec.structs.replace(read_keys(home / KEYS), model=model))
 
 
+def change_key(home: Path, name: str, provider: Provider) -> None:
+    """Store another address or key of a provider; the default model stays."""
+    with _locked(home):
+        keys = read_keys(home / KEYS)
+        _write_keys(home, Keys(keys.model, {**keys.providers, name: provider}))
+
+
+def remove_key(home: Path, name: str) -> None:
+    """Remove a provider. If the default model is one of its models, there is none any more."""
+    with _locked(home):
+        keys = read_keys(home / KEYS)
+        is_default = (keys.model or "").partition(":")[0] == name
+        others = {key: provider for key, provider in keys.providers.items() if key != name}
+        _write_keys(home, Keys(None if is_default else keys.model, others))
+
+
 def _free_name(
     base: str,
     provider: Provider,
@@ -94,6 +110,8 @@ def _write_keys(home: Path, keys: Keys) -> None:
     descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(keys)))
+        file.flush()
+        os.fsync(file.fileno())
     new_path.replace(home / KEYS)
 
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.config import gateway
-from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
+from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig, with_secrets
 from keryx.config.homes import file_stamp, find_home, is_text
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.providers import Provider, completed, providers_of
@@ -39,10 +38,11 @@ from keryx.config.schema import (
     ServerConfig,
     SpeechConfig,
     ToolsConfig,
+    UsageConfig,
+    UsageExportConfig,
     WebConfig,
 )
 from keryx.config.toolsets import check_sets, unknown_name
-from keryx.config.usage import UsageConfig, UsageExportConfig
 from keryx.config.users import CONFINED, USER_FILE, UserRecord, find_settings, limits_of, read_user
 from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
@@ -50,11 +50,6 @@ from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
 FILE: Final = "config.toml"
 MCP_FILE: Final = "mcp.json"
-_SECRET_NAME: Final = re.compile(
-    r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
-    re.IGNORECASE,
-)
-_SECRET_HEADERS: Final = ("authorization", "proxy-authorization", "cookie")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +84,25 @@ def load(home: Path | str | None = None, environment: Mapping[str, str] | None =
     return _load(find_home(home, env), env)
 
 
+def check_text(config: Config, text: str) -> Config:
+    """Return the configuration as it would be with this text in `config.toml`.
+
+    `ConfigurationError` says why the text cannot be used. A wrong MCP server counts too.
+    """
+    new = _load(config.home, config.environment, text)
+    old_problems = set(config.mcp.problems)
+    for problem in new.mcp.problems:
+        if problem not in old_problems:
+            raise ConfigurationError(problem)
+    return new
+
+
+def defaults() -> dict[str, Any]:
+    """Return the values of all settings that no file names."""
+    values: dict[str, Any] = msgspec.to_builtins(_File())
+    return {**values, "models": {**values["models"], "compact_at": COMPACT_AT}}
+
+
 def reload(config: Config) -> Config:
     """Return the same object if the files have not changed, else read them again."""
     if _stamps(config.home) == config.written:
@@ -96,44 +110,14 @@ def reload(config: Config) -> Config:
     return _load(config.home, config.environment)
 
 
-def secrets_of(config: Config) -> dict[str, str]:
-    """Return the secret values by name: keys of providers, and variables named like secrets."""
-    secrets = {
-        name: value for name, value in config.environment.items() if _SECRET_NAME.search(name)
-    }
-    values = set(secrets.values())
-    for profile_name, profile in config.profiles.items():
-        for name, provider in profile.providers.items():
-            if provider.api_key and provider.api_key not in values:
-                values.add(provider.api_key)
-                label = provider.api_key_env or f"the key of {name}"
-                if label in secrets:
-                    label = f"{label} ({profile_name})"
-                secrets[label] = provider.api_key
-    for name, server in config.mcp.servers.items():
-        for variable, value in {**server.env, **server.headers}.items():
-            if (
-                _SECRET_NAME.search(variable.replace("-", "_"))
-                or variable.lower() in _SECRET_HEADERS
-            ):
-                # Of "Bearer abc" the second word is the secret.
-                secrets[f"{variable} of {name}"] = value.rpartition(" ")[2]
-    web = config.tools.web
-    for label, key in (
-        (web.brave_api_key_env, web.brave_api_key),
-        (web.tavily_api_key_env, web.tavily_api_key),
-        (config.memory.honcho.api_key_env, config.memory.honcho.api_key),
-        *gateway.secrets_in(config.gateway),
-    ):
-        if key and key not in values:
-            secrets[label if label not in secrets else f"{label} (config.toml)"] = key
-    return {label: value for label, value in secrets.items() if value}
-
-
-def _load(home: Path, env: Mapping[str, str]) -> Config:
+def _load(home: Path, env: Mapping[str, str], text: str | None = None) -> Config:
     stamps, user = _stamps(home), read_user(home)
     settings_home = find_settings(home)
-    file, keys = _read(settings_home / FILE), read_keys(settings_home / KEYS)
+    path = settings_home / FILE
+    file, keys = (
+        _parse(_read(path) if text is None else text, path),
+        read_keys(settings_home / KEYS),
+    )
     profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     base = ProfileConfig(
         model=file.model or keys.model,
@@ -154,7 +138,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         tools=_tools(file.tools, env),
         mcp=_mcp_servers(settings_home, file, env),
         memory=_memory(file.memory, env, user),
-        gateway=gateway.with_secrets(file.gateway, env),
+        gateway=with_secrets(file.gateway, env),
         usage=file.usage,
         hooks=_hooks(file, settings_home / FILE),
         toolsets=check_sets(file.toolsets, file.profiles, settings_home / FILE),
@@ -235,11 +219,11 @@ def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
     return tuple(map(file_stamp, (home / USER_FILE, *files)))
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return _File()
+        return ""
     except NotADirectoryError as error:
         raise ConfigurationError(
             f"the home {path.parent} is not a folder; choose another with KERYX_HOME or --home"
@@ -248,6 +232,11 @@ def _read(path: Path) -> _File:
         raise ConfigurationError(
             f"{path} cannot be read: {error}; correct it, or choose another home with KERYX_HOME"
         ) from error
+
+
+def _parse(text: str, path: Path) -> _File:
+    if not text:
+        return _File()
     import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
 
     try:

@@ -10,7 +10,6 @@ import msgspec
 
 from keryx.config.gateway import GatewayConfig
 from keryx.config.providers import Provider
-from keryx.config.usage import UsageConfig
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
@@ -154,6 +153,23 @@ class MemoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     honcho: HonchoConfig = msgspec.field(default_factory=HonchoConfig)
     settings: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict[str, dict[str, Any]])
     """The settings of providers of installed packages, by their names."""
+
+
+class UsageExportConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where finished turns are posted to, as JSON."""
+
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError`, with an example, if the address is wrong."""
+        if self.url is not None:
+            check_address(self.url)
+
+
+class UsageConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens with the counts of tokens and money."""
+
+    export: UsageExportConfig = msgspec.field(default_factory=UsageExportConfig)
 
 
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

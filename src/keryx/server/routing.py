@@ -30,6 +30,7 @@ from keryx.server.routes import (
 )
 from keryx.server.routes.access import users
 from keryx.server.routes.memory import memories
+from keryx.server.routes.settings import access_tokens, configuration, extensions, providers
 from keryx.server.routes.trust import folders
 from keryx.server.service import Service
 from keryx.server.users.user_hosts import UserHosts
@@ -47,6 +48,10 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *folders.ROUTES,
     *memories.ROUTES,
     *users.ROUTES,
+    *configuration.ROUTES,
+    *providers.ROUTES,
+    *extensions.ROUTES,
+    *access_tokens.ROUTES,
 )
 CALLER: Final = "keryx.caller"
 """The key of the caller in the request's scope."""

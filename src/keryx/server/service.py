@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.app.host_client import HostClient
+from keryx.app.settings.settings_file import SettingsFile
 from keryx.errors import DeveloperMustActError, FencedError
 from keryx.events import LoggedEvent, StepReplied, UsageRecorded
 from keryx.ids import new_id
@@ -61,6 +62,7 @@ class Service:
         self.version = version
         self.upload_limit = upload_limit
         self._fence = fence
+        self.settings_file = SettingsFile()
         self._uploads: OrderedDict[str, Uploaded] = OrderedDict()
 
     # -- sessions

@@ -97,7 +97,7 @@ async def test_a_session_is_imported_beside_a_running_host(tmp_path: Path) -> No
         Keryx(model=other, tools=[shout], home=tmp_path / "two", workspace=tmp_path) as host,
         Keryx(home=tmp_path / "two", resume=False) as guest,
     ):
-        assert not guest.host_client.is_host
+        assert guest.host_client.local_host is None
         (imported,) = await import_file(guest, tmp_path / "s.json", str(tmp_path))
         session = await host.open(imported.session_id)
         assert (await (await session.send("And?")).result()).text == "Yes."

@@ -26,8 +26,11 @@ import type {
   Profiles,
   Reach,
   RememberedItem,
+  ServerStates,
   SessionPage,
+  SettingChange,
   SettingsChanges,
+  SettingsShown,
   Setup,
   Tools,
   Upload,
@@ -142,6 +145,25 @@ export const forgetMemory = (id: string) => request<wire.Erased>("DELETE", memor
 /** These of what failed, or all. */
 export const retryMemory = (places: readonly number[] | null) =>
   request<wire.Retried>("POST", "api/memory/retry", { places } satisfies wire.RetryBody);
+
+/** What config.toml says, without its secrets. */
+export const config = () => request<SettingsShown>("GET", "api/settings");
+/** All of it, or nothing; a setting that changed meanwhile is refused. */
+export const changeConfig = (revision: string, changes: readonly SettingChange[]) =>
+  request<SettingsShown>("PATCH", "api/settings", { revision, changes } satisfies wire.SettingsChange);
+const providerAt = (name: string): string => `api/settings/providers/${part(name)}`;
+export const providers = () => request<wire.ProviderEntries>("GET", "api/settings/providers");
+export const testProvider = (name: string) => request<wire.TestedProvider>("POST", `${providerAt(name)}/test`);
+export const changeProvider = (name: string, change: wire.ProviderChange) =>
+  request<wire.TestedProvider>("PUT", providerAt(name), change);
+export const removeProvider = (name: string) => request<void>("DELETE", providerAt(name));
+export const mcpServers = () => request<ServerStates>("GET", "api/settings/mcp");
+export const connectServer = (name: string) => request<ServerStates>("POST", `api/settings/mcp/${part(name)}/connect`);
+export const skills = () => request<wire.SkillList>("GET", "api/settings/skills");
+export const tokens = () => request<wire.TokenEntries>("GET", "api/settings/tokens");
+export const createToken = (name: string) =>
+  request<wire.MadeToken>("POST", "api/settings/tokens", { name } satisfies wire.NewToken);
+export const revokeToken = (name: string) => request<void>("DELETE", `api/settings/tokens/${part(name)}`);
 
 export const answer = (id: string, questionId: string, words: string) =>
   request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words } satisfies wire.AnswerBody);

@@ -34,12 +34,16 @@ export type {
   Offer,
   ParentCall,
   PlanItem,
+  ProviderEntry,
   ProviderShown,
   QuestionAsked,
   RememberedItem,
   RunningCall,
   RunningNested,
+  ServerState,
+  ServerStates,
   SessionEvent,
+  SettingsShown,
   Setup,
   StepReplied,
   StepSnapshot,
@@ -93,3 +97,10 @@ export type Upload = wire.Uploaded;
 export type Opening = wire.NewSessionBody & { readonly session_id: string };
 /** What is to be another in a session; what is absent stays. */
 export type SettingsChanges = wire.SessionChanges;
+
+/** A new value for a setting; `before` is what the page has read. What is undefined is not sent: it is not set. */
+export interface SettingChange {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  readonly before: unknown;
+}

@@ -414,6 +414,11 @@ export interface FileChanged {
   at: number;
 }
 
+export interface FileProblem {
+  detail: string;
+  line: number | null;
+}
+
 /** `text` is null for a binary file; `truncated` if it is only the beginning. */
 export interface FileShown {
   kind: "file";
@@ -443,6 +448,12 @@ export interface FilesChanged {
   after: string | null;
   kept?: boolean;
   workspace?: string;
+}
+
+export interface FixedSetting {
+  path: readonly string[];
+  by: string;
+  value: string;
 }
 
 export interface FolderShown {
@@ -581,6 +592,11 @@ export interface Login {
   password?: string | null;
   name?: string | null;
   browser?: string | null;
+}
+
+export interface MadeToken {
+  name: string;
+  token: string;
 }
 
 export interface Me {
@@ -916,6 +932,10 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
+export interface NewToken {
+  name: string;
+}
+
 export interface NewUser {
   name: string;
   password: string;
@@ -1017,6 +1037,25 @@ export interface PromptChanged {
 export interface PromptPart {
   part: string;
   text: string;
+}
+
+export interface ProviderChange {
+  base_url?: string | null;
+  api_key?: string | null;
+  model?: string | null;
+}
+
+export interface ProviderEntries {
+  providers: readonly ProviderEntry[];
+}
+
+export interface ProviderEntry {
+  name: string;
+  base_url: string;
+  format: string;
+  source: "page" | "config.toml" | "environment";
+  has_key: boolean;
+  variable: string | null;
 }
 
 /** How far a provider is behind; `stuck`: a person must look at it. */
@@ -1169,6 +1208,23 @@ export interface Said {
   text: string;
 }
 
+export interface ServerState {
+  name: string;
+  source: "config.toml" | "mcp.json";
+  transport: "program" | "http";
+  state: "off" | "unused" | "connecting" | "login" | "connected" | "failed" | "waiting" | "unknown";
+  fault?: string;
+  login?: string | null;
+  tools?: number | null;
+  retry_in?: number;
+  problems?: readonly string[];
+}
+
+export interface ServerStates {
+  servers: readonly ServerState[];
+  problems: readonly string[];
+}
+
 /** Somebody changed the session; only the changed fields are present. */
 export interface SessionChanged {
   type: "session.changed";
@@ -1273,6 +1329,26 @@ export interface SessionSettings {
   read_only: boolean;
 }
 
+export interface SettingChange {
+  path: readonly (string | unknown)[];
+  value?: unknown;
+  before?: unknown;
+}
+
+export interface SettingsChange {
+  revision: string;
+  changes: readonly (SettingChange | unknown)[];
+}
+
+export interface SettingsShown {
+  path: string;
+  revision: string;
+  document: Readonly<Record<string, unknown>> | null;
+  defaults: Readonly<Record<string, unknown>>;
+  fixed: readonly FixedSetting[];
+  problem: FileProblem | null;
+}
+
 export interface Setup {
   configured: boolean;
   model: string | null;
@@ -1297,6 +1373,19 @@ export interface ShownTool {
   ended: Readonly<Record<string, number>>;
   first: number;
   last: number;
+}
+
+export interface SkillEntry {
+  name: string;
+  description: string;
+  folder: string;
+  workspace: string | null;
+}
+
+export interface SkillList {
+  folder: string;
+  skills: readonly SkillEntry[];
+  problems: readonly string[];
 }
 
 /** All that a session used; a cost of None means that a part of it is unknown. */
@@ -1381,6 +1470,11 @@ export interface StepStarted {
   effort?: string | null;
 }
 
+export interface TestedProvider {
+  model: string;
+  models: readonly string[];
+}
+
 /** Plain text. */
 export interface Text {
   type: "text";
@@ -1395,6 +1489,16 @@ export interface TextDelta {
   v?: number;
   step_id: string;
   text: string;
+}
+
+export interface TokenEntries {
+  tokens: readonly TokenEntry[];
+}
+
+export interface TokenEntry {
+  name: string;
+  created: string;
+  used: string | null;
 }
 
 /** A call that a model requested; the arguments are JSON text as the model wrote it. */

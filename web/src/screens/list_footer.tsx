@@ -1,8 +1,9 @@
-/** Below the list of sessions: usage, rules, the memory, notifications, the archive, the theme, the way out. */
+/** Below the list of sessions: usage, the settings, the memory, notifications, the archive, the theme, the way out. */
 
-import { rulesShown } from "../approvals/rules_shown";
 import { logOut, userName } from "../login/login_state";
 import { memoryShown } from "../memory/memory_shown";
+import { listShown } from "../navigation/panels";
+import { openSettings } from "../navigation/route";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
@@ -12,14 +13,20 @@ import { attempt } from "../ui/notice";
 import { chooseTheme, type Theme, theme } from "../ui/theme";
 import { UsageButton } from "../usage/usage_chip";
 
+/** The list lies over the screen if that is narrow. */
+function showSettings(): void {
+  listShown.value = false;
+  openSettings("");
+}
+
 export function ListFooter() {
   const archived = sessions.archived.value;
   return (
     <div class="list-footer">
       <div class="list-footer-row">
         <UsageButton />
-        <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
-          {texts.rules.title}
+        <Button kind="quiet" onClick={showSettings}>
+          {texts.list.settings}
         </Button>
         <Button kind="quiet" title={texts.memory.lead} onClick={() => (memoryShown.value = true)}>
           {texts.memory.title}

@@ -7,6 +7,7 @@ import { helpShown } from "../composer/run_command";
 import { show, shown } from "../inspector/selection";
 import { logOut } from "../login/login_state";
 import { memoryShown } from "../memory/memory_shown";
+import { openSettings } from "../navigation/route";
 import type { PaletteCommand } from "../search/matching_commands";
 import { current } from "../session/current_session";
 import { startNew } from "../session_list/session_list";
@@ -26,6 +27,7 @@ export function paletteCommands(): readonly PaletteCommand[] {
     { name: shortcuts.newSession, keys: "N", run: startNew },
     ...(current.value === null ? [] : inSession()),
     { name: texts.setup.models, run: showModels },
+    { name: list.settings, run: () => openSettings("") },
     { name: texts.usage.title, run: () => (usageShown.value = true) },
     { name: texts.memory.title, run: () => (memoryShown.value = true) },
     { name: texts.rules.title, run: () => (rulesShown.value = true) },

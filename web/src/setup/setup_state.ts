@@ -83,11 +83,13 @@ async function beginFirstSteps(): Promise<void> {
   // A server that cannot be asked now is not one that has no model.
   const state = await keryx.setup().catch(() => ({ configured: true, model: null, tour: TOUR }));
   const fresh = sessions.groups.value.length === 0 && sessions.problem.peek() === null;
-  if (!state.configured && fresh && route.peek().session === null && !toured()) {
+  if (!state.configured && fresh && isStart(route.peek()) && !toured()) {
     await attempt(() => takeTour(FIRST_TOUR));
   }
   setup.value = state;
 }
+
+const isStart = ({ session, settings }: typeof route.value): boolean => session === null && settings === null;
 
 /** At every login, since another server may have no model. */
 export function watchFirstSteps(): void {

@@ -32,6 +32,7 @@ export const list = {
   unarchive: "Unarchive",
   delete: "Delete",
   title: "Title",
+  settings: "Settings",
   theme: "Theme",
   themes: { system: "System", light: "Light", dark: "Dark" },
   language: "Language",

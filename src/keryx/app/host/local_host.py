@@ -73,7 +73,7 @@ class LocalHost:
         self._runtime, self._threads, self._models = runtime, threads, models
         self._tools = HostTools(tools, config, runtime.bridge.to_thread)
         self._places = Places(runtime, config, home.path, home.address.tmp)
-        self._mcp = open_servers(runtime, self._places, config)
+        self.mcp = open_servers(runtime, self._places, config)
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
@@ -93,7 +93,7 @@ class LocalHost:
             models=models,
             tools=self._tools,
             places=self._places,
-            mcp=self._mcp,
+            mcp=self.mcp,
             rules=rules,
             config=config,
             is_shared=self._is_shared,
@@ -250,7 +250,7 @@ class LocalHost:
         if for_good:
             await self._runtime.executor.close()
         await self._session_services.close()
-        await self._mcp.close()
+        await self.mcp.close()
         if self.memory is not None:
             await self.memory.close(MEMORY_DRAIN)
         try:
@@ -290,7 +290,7 @@ class LocalHost:
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
-        await self._mcp.load()
+        await self.mcp.load()
         if opening is None and not self._tools.are_loaded:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
             names = first.tools if isinstance(first, SessionOpened) else ()

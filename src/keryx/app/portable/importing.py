@@ -115,7 +115,7 @@ def _closed(
 
 async def _writable(client: HostClient, stack: AsyncExitStack) -> Store:
     """Return a store to write to. Beside the host of a home, a process writes as its guest."""
-    if client.is_host:
+    if client.local_host is not None:
         return client.store
     bridge = Bridge(Scope("import"))
     stack.push_async_callback(bridge.close)

@@ -11,7 +11,10 @@ from msgspec import Meta
 
 from keryx.app.local.local_models import TINY, LocalModel
 from keryx.app.models import LOCAL, TOUR
+from keryx.app.settings.fixed_settings import fixed_settings
+from keryx.app.settings.settings_file import written_model
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
+from keryx.config.editing import Change
 from keryx.models.servers.discovery import FoundServer
 from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import TheService
@@ -90,18 +93,26 @@ async def offered(service: TheService) -> OfferedModels:
 async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
     """Make a model of a configured server the default of new sessions."""
     host_client = service.host_client
-    if host_client.config.is_model_written or host_client.models.is_requested:
-        raise conflict(
-            "The default model is set outside of the page",
-            "change --model, KERYX_MODEL, or `model` in config.toml",
-        )
+    requested = host_client.models.default if host_client.models.is_requested else None
+    for fixed in fixed_settings(host_client.config, requested):
+        raise conflict(f"The default model is set by {fixed.by}", "change it where you start Keryx")
     if data.model == TINY and LOCAL not in host_client.config.default.providers:
         await _check_tiny(service)
     else:
         await _check_offered(service, data.model)
-    await service.threads.to_thread(keep_model, host_client.config.settings_home, data.model)
+    await service.threads.to_thread(_keep_model, service, data.model)
     await host_client.reconfigure()
     return _now(service)
+
+
+def _keep_model(service: Service, model: str) -> None:
+    """Store the default model where it is now: in config.toml, or among what the page stores."""
+    config = service.host_client.config
+    path = written_model(config)
+    if path is None:
+        keep_model(config.settings_home, model)
+    else:
+        service.settings_file.change(config, (Change(path, model),))
 
 
 async def _check_tiny(service: Service) -> None:

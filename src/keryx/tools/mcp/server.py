@@ -67,7 +67,7 @@ class McpServer:
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[Connection] | None = None
         self._changed = asyncio.Event()
-        self._failures, self._retry_at = 0, 0.0
+        self._failures, self.retry_at = 0, 0.0
         self._fault = ""
 
     @property
@@ -153,7 +153,7 @@ class McpServer:
         if (connection := self._open_connection()) is not None:
             return connection
         if self.state != "connecting" and not self._is_time():
-            seconds = max(1, round(self._retry_at - self._around.clock.monotonic()))
+            seconds = max(1, round(self.retry_at - self._around.clock.monotonic()))
             raise ToolFailedError(
                 f"the MCP server {self.name} does not work: {self._failure}. It is tried again "
                 f"in {seconds} s at the earliest; go on without it, or tell the person."
@@ -277,14 +277,14 @@ class McpServer:
     # -- failures
 
     def _is_time(self) -> bool:
-        return not self._failure or self._around.clock.monotonic() >= self._retry_at
+        return not self._failure or self._around.clock.monotonic() >= self.retry_at
 
     def _note_failure(self, fault: str) -> None:
         """Remember the failure. The first one may be tried again at once."""
         self._fault = fault
         delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (self._failures - 1)) if self._failures else 0
         self._failures += 1
-        self._retry_at = self._around.clock.monotonic() + delay
+        self.retry_at = self._around.clock.monotonic() + delay
 
 
 def _login_text(server: str, address: str) -> str:

@@ -64,6 +64,11 @@ class McpServers:
     def servers(self) -> tuple[McpServer, ...]:
         return tuple(self._servers.values())
 
+    def retry_in(self, server: McpServer) -> float:
+        """Return the seconds until a server may be connected again; 0: it may at once."""
+        seconds = server.retry_at - self._around.clock.monotonic()
+        return max(0.0, seconds) if server.state == "failed" else 0.0
+
     def configure(self, configured: ServerList) -> None:
         """Use these servers from now on. A server whose settings stay the same stays connected."""
         servers: dict[str, McpServer] = {}

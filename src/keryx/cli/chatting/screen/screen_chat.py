@@ -241,7 +241,7 @@ class ScreenChat:
         if conversation.transcript.is_running:
             state = (
                 "The turn is suspended"
-                if conversation.app.host_client.is_host
+                if conversation.app.host_client.local_host is not None
                 else "The turn goes on in the host"
             )
             print(f"{state}; `keryx chat -c` comes back to it.")

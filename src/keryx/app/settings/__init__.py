@@ -1,0 +1,1 @@
+"""What a person changes on the settings screen or with `keryx config`."""
