@@ -91,12 +91,13 @@ function onShortcut(event: KeyboardEvent): void {
     searchShown.value = true;
     return;
   }
-  if (event.key === "Escape" && listShown.value) {
+  const target = event.target as HTMLElement;
+  // A dialog over the list is closed first.
+  if (event.key === "Escape" && listShown.value && target.closest("dialog") === null) {
     event.preventDefault();
     listShown.value = false;
     return;
   }
-  const target = event.target as HTMLElement;
   const typing = target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
   const plain = !(typing || event.ctrlKey || event.metaKey || event.altKey);
   if (plain && event.key === "i" && current.value !== null) {

@@ -7,7 +7,7 @@ export const selecting = {
   stop: "Done",
   all: "Select all",
   bar: "Selected sessions",
-  count: (count: number): string => `${plural(count, "session")} selected`,
+  count: (count: number): string => `${count} selected`,
   archive: "Archive",
   unarchive: "Unarchive",
   tag: "Tags",

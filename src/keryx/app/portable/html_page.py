@@ -72,11 +72,10 @@ def as_html(session: SessionFile) -> bytes:
 def html_page(
     conversation: ReadableSession, blobs: Mapping[str, bytes], *, note: str = ""
 ) -> bytes:
-    """Return the page of a conversation; the `note` stands below its title."""
+    """Return the page of a conversation; a `note` takes the place of the line about the session."""
     body = [
         f"<header><h1>{html.escape(conversation.title or 'Session')}</h1>",
-        f"<footer>{f'<p>{html.escape(note)}</p>' if note else ''}",
-        f"<p>{html.escape(about(conversation))}</p></footer></header>",
+        f"<footer><p>{html.escape(note or about(conversation))}</p></footer></header>",
         "<main>",
         *(_article(entry, blobs) for entry in conversation.entries),
         "</main>",
