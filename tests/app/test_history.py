@@ -271,7 +271,7 @@ async def test_a_profile_brings_its_personality_and_an_unknown_one_a_warning(
 
 def titling(request: ModelRequest) -> ScriptedReply:
     if "title of three to six words" in spoken(request):
-        return ScriptedReply(text='"Cats and their names."')
+        return ScriptedReply(text='**"Cats and their _names_."**')
     return ScriptedReply(text="Yes.")
 
 

@@ -173,17 +173,19 @@ async def test_a_session_is_printed_whole(tab: Tab, house: House) -> None:
         house.stage.on(f"Print number {number}.", Reply(text=text))
     await tab.begin("Print number 0.")
     for number in range(1, 12):
+        await expect(tab.replies.last).to_contain_text(f"Part {number - 1}, paragraph 11.")
         await tab.settles()
         await tab.say(f"Print number {number}.")
     await expect(tab.replies.last).to_contain_text("Part 11, paragraph 11.")
     await tab.settles()
     assert await tab.replies.count() < 12, "rows out of view are not in the document"
     await tab.transcript.evaluate(
-        "element => { window.print = () => { window.printed = element.innerText } }"
+        "element => { window.print = () => { document.body.dataset.printed = element.innerText } }"
     )
     await tab.page.keyboard.press("Control+p")
-    await tab.page.wait_for_function("window.printed !== undefined")
-    text = await tab.page.evaluate("window.printed")
+    body = tab.page.locator("body")
+    await expect(body).to_have_attribute("data-printed", re.compile("Part 11"))
+    text = await body.get_attribute("data-printed") or ""
     assert re.findall(r"Part (\d+), paragraph 11\.", text) == [str(n) for n in range(12)]
     await tab.page.emulate_media(media="print")
     await expect(tab.list).to_be_hidden()

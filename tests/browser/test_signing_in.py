@@ -46,3 +46,31 @@ async def test_each_person_sees_only_their_own_sessions(
         await expect(his.page.get_by_text("cormorant")).to_have_count(0)
         await hers.page.get_by_role("button", name="Sign out (anna)").click()
         await expect(hers.page.get_by_role("form", name="Sign in to Keryx")).to_be_visible()
+
+
+async def test_the_owner_adds_limits_and_removes_people(
+    chromium: Browser, own_house: House
+) -> None:
+    served = own_house.served
+    async with person(chromium, served.url) as owner:
+        tab = await owner.opens(served.link)
+        await expect(tab.box).to_be_visible()
+        await tab.page.goto(f"{served.url}#/settings/users")
+        people = tab.page.get_by_role("region", name="People")
+        await expect(people.get_by_role("status")).to_have_text("Only you use this server.")
+        await people.get_by_label("Name", exact=True).fill("Anna!")
+        await people.get_by_label("Password", exact=True).fill(PASSWORD)
+        owner.watch.expects("400")
+        await people.get_by_role("button", name="Add").click()
+        await expect(people.get_by_role("alert")).to_be_visible()
+        await people.get_by_label("Name", exact=True).fill("anna")
+        await people.get_by_role("button", name="Add").click()
+        item = people.get_by_role("listitem")
+        await expect(item).to_contain_text("not active yet")
+        await item.get_by_role("button", name="Edit anna").click()
+        await item.get_by_label("Cost per day").fill("2.5")
+        await item.get_by_role("button", name="Save").click()
+        await expect(item).to_contain_text("at most $2.50 a day")
+        await item.get_by_role("button", name="Remove anna").click()
+        await item.get_by_role("button", name="Remove", exact=True).last.click()
+        await expect(people.get_by_role("status")).to_have_text("Only you use this server.")

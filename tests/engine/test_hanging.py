@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.scope import GRACE, Scope
 from keryx.engine.steps.batch import Batch
 from keryx.messages import ToolCall
-from keryx.ports.effects import writes
+from keryx.ports.effects import NO_EFFECTS, writes
 from keryx.ports.tool_context import ToolContext
 from keryx.testing.hangs import Hang, Hangs
 from keryx.tools.function import tool
@@ -327,3 +328,62 @@ async def test_a_left_over_can_start_nothing_through_its_context(host: Host) -> 
 
 def call_of(hang: Hang, call_id: str = "hung") -> ToolCall:
     return ToolCall(call_id, hang.name)
+
+
+@pytest.mark.promise("house.1")
+async def test_an_async_tool_has_not_ended_before_its_thread_has(
+    timeless: Host, timeless_hangs: Hangs, clock: FakeClock
+) -> None:
+    """`cancelled` says that nothing of the call runs any more, threads of async tools too."""
+    host, released, begun = timeless, threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def block() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        released.wait()
+
+    @tool(effects=NO_EFFECTS)
+    async def extract(context: ToolContext) -> None:
+        """Block in a thread of the bridge."""
+        await context.to_thread(block)
+
+    environment = host.environment(extract)
+    turn = host.scope.child("turn")
+    batch = host.start(environment, host.call(extract), scope=turn)
+    await begun.wait()
+    turn.cancel("interrupt")
+    for _ in range(100):  # as much as the loop has to do
+        await asyncio.sleep(0)
+    assert ("cancelled", "c1") not in recorder(environment).log
+    await end_grace(host, clock)
+    (outcome,) = await batch.outcomes()
+    assert (outcome.outcome, outcome.left_over) == ("unknown", ("c1",))
+    released.set()
+    await recorder(environment).until_noted("settled", "c1")
+    assert host.executor.left_over == ()
+
+
+async def test_a_thread_that_ends_within_the_grace_is_cancelled(
+    timeless: Host, timeless_hangs: Hangs
+) -> None:
+    host, released, begun = timeless, threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def block() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        released.wait()
+        raise ValueError("nobody reads this")
+
+    @tool(effects=NO_EFFECTS)
+    async def extract(context: ToolContext) -> None:
+        """Block in a thread of the bridge."""
+        await context.to_thread(block)
+
+    environment = host.environment(extract)
+    turn = host.scope.child("turn")
+    batch = host.start(environment, host.call(extract), scope=turn)
+    await begun.wait()
+    turn.cancel("interrupt")
+    released.set()
+    (outcome,) = await batch.outcomes()
+    assert (outcome.outcome, outcome.left_over) == ("cancelled", ())

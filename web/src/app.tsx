@@ -92,7 +92,7 @@ function onShortcut(event: KeyboardEvent): void {
     return;
   }
   const target = event.target as HTMLElement;
-  // A dialog over the list is closed first.
+  // A dialog over the list closes by itself, and first.
   if (event.key === "Escape" && listShown.value && target.closest("dialog") === null) {
     event.preventDefault();
     listShown.value = false;

@@ -7,12 +7,11 @@ import { chosenLanguage } from "./texts/language";
 import "./styles.css";
 
 prefetch();
-const language = chosenLanguage();
-// Some modules read texts when they are loaded, so the language comes first.
-if (language === "en") void import("./page");
-else
-  void loadTexts(language)
-    .catch(() => undefined)
-    .then(() => import("./page"));
-// The browser's tables of dates take a frame to load, and nothing else is to do while code comes.
-clockTime(0);
+void loadTexts(chosenLanguage())
+  .catch(() => undefined)
+  .then(() => {
+    // Some modules read texts when they are loaded, so the language comes first.
+    void import("./page");
+    // The browser's tables of dates take a frame to load, and nothing else is to do while code comes.
+    clockTime(0);
+  });

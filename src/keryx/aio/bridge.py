@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from keryx.aio.group import Group
@@ -162,6 +163,23 @@ class Bridge:
             return await thread_work.future
         except asyncio.CancelledError:
             self.count_left_over(thread_work)
+            raise
+
+    async def to_thread_and_end(self, work: Callable[..., T], *args: Any) -> T:
+        """Run blocking code in a thread. If the caller is cancelled, this returns when the thread
+        has ended, however long that takes: the caller is left over as long as its thread."""
+        name = getattr(work, "__name__", "work")
+        thread_work = self.start_thread(lambda: work(*args), name=name)
+        future = thread_work.future
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self.count_left_over(thread_work)
+            while not future.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
+            if not future.cancelled():
+                future.exception()  # nobody wants it any more
             raise
 
     # -- blocking to async

@@ -122,3 +122,22 @@ def test_a_dumb_terminal_and_plain_mode_get_no_escape_sequences(
         window.keys("Enter")
         window.wait("Written.")
     assert b"\x1b" not in log.read_bytes()
+
+
+@pytest.mark.promise("term.2")
+@pytest.mark.parametrize("keys", ["1b 5b 31 33 3b 32 75", "1b 5b 32 37 3b 32 3b 31 33 7e", "0a"])
+def test_shift_enter_and_ctrl_j_make_a_new_line(
+    home: Path, window: Terminal, tmp_path: Path, keys: str
+) -> None:
+    """As terminals report it: both forms of Shift+Enter, and Ctrl+J, which all of them send."""
+    with model_server(home, {"text": "Two lines."}):
+        begin(window, tmp_path)
+        window.type("first")
+        window.keys("-H", *keys.split())
+        window.type("second")
+        window.wait("> first\nsecond")
+        assert "Two lines." not in window.scrollback
+        window.keys("Enter")
+        window.wait("Two lines.")
+    log = keryx(home, "sessions", "show", keryx(home, "sessions", "list").stdout.split()[0]).stdout
+    assert "first\nsecond" in log or "first\\nsecond" in log

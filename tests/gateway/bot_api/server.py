@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import socket
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self
 
@@ -47,7 +48,8 @@ class BotApi:
         self.updates: dict[int, dict[str, Any]] = {}
         """Those that are not acknowledged."""
         self.acknowledged: list[int] = []
-        self.messages: dict[tuple[int, int], SentMessage] = {}
+        self.messages: defaultdict[int, dict[int, SentMessage]] = defaultdict(dict)
+        """By chat and number; numbers rise, so they are in order."""
         self.calls: list[tuple[str, dict[str, Any]]] = []
         """Those that succeeded."""
         self.requested: list[str] = []
@@ -155,7 +157,7 @@ class BotApi:
 
     def sent(self, chat: int) -> list[SentMessage]:
         """The bot's messages in a chat, in order."""
-        return [message for key, message in sorted(self.messages.items()) if key[0] == chat]
+        return [*self.messages[chat].values()]
 
     def texts(self, chat: int) -> list[str]:
         return [message.text for message in self.sent(chat)]
@@ -329,7 +331,7 @@ class BotApi:
         else:
             sent.kind = method.removeprefix("send").lower()
             sent.file = next(value for value in fields.values() if isinstance(value, bytes))
-        self.messages[chat, number] = sent
+        self.messages[chat][number] = sent
         return self._shown(sent)
 
     def _draft(self, fields: dict[str, Any]) -> bool:
@@ -351,7 +353,7 @@ class BotApi:
         return entities
 
     def _edit(self, fields: dict[str, Any]) -> dict[str, Any]:
-        sent = self.messages.get((int(fields["chat_id"]), int(fields["message_id"])))
+        sent = self.messages[int(fields["chat_id"])].get(int(fields["message_id"]))
         if sent is None:
             raise ApiError(400, "Bad Request: message to edit not found")
         text = checked_text(fields)

@@ -50,6 +50,12 @@ const part = encodeURIComponent;
 export const login = (proof: wire.Login) => request<void>("POST", "api/login", proof);
 export const health = () => request<wire.Health>("GET", "api/health");
 export const me = () => request<wire.Me>("GET", "api/me");
+export const users = () => request<wire.UserList>("GET", "api/users");
+export const addUser = (name: string, password: string) =>
+  request<wire.UserInfo>("POST", "api/users", { name, password } satisfies wire.NewUser);
+export const changeUser = (name: string, changes: wire.UserChanges) =>
+  request<wire.UserInfo>("PATCH", `api/users/${part(name)}`, changes);
+export const removeUser = (name: string) => request<void>("DELETE", `api/users/${part(name)}`);
 export const logout = () => request<void>("POST", "api/logout");
 export const models = () => request<Models>("GET", "api/models");
 export const profiles = () => request<Profiles>("GET", "api/profiles");

@@ -116,7 +116,12 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
             <Button keys="↵" disabled={!ready} type="submit">
               {texts.composer.queue}
             </Button>
-            <Button keys="Ctrl ↵" disabled={!ready} onClick={() => send("steer")} describedBy={STEER_SAYS}>
+            <Button
+              keys={texts.composer.steerKeys}
+              disabled={!ready}
+              onClick={() => send("steer")}
+              describedBy={STEER_SAYS}
+            >
               {texts.composer.steer}
             </Button>
           </>

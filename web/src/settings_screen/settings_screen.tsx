@@ -28,6 +28,7 @@ import { SettingField } from "./setting_field";
 import { SkillsSection } from "./skills_section";
 import { TokensSection } from "./tokens_section";
 import { ToolsetsSection } from "./toolsets_section";
+import { UsersSection } from "./users_section";
 
 /** What a section has besides its fields: before them, or after them. */
 const BEFORE: Partial<Record<SectionName, ComponentType>> = {
@@ -39,6 +40,7 @@ const BEFORE: Partial<Record<SectionName, ComponentType>> = {
   skills: SkillsSection,
   appearance: AppearanceSection,
   notifications: NotificationsSection,
+  users: UsersSection,
   tokens: TokensSection,
   shares: SharesSection,
 };
@@ -47,7 +49,14 @@ const AFTER: Partial<Record<SectionName, ComponentType>> = { tools: ToolsetsSect
 /** What a named user may set: the configuration is the owner's. */
 const PERSONAL: readonly SectionName[] = ["approvals", "memory", "appearance", "notifications", "shares"];
 /** Sections that config.toml has no part in. */
-const ELSEWHERE: ReadonlySet<SectionName> = new Set(["skills", "appearance", "notifications", "tokens", "shares"]);
+const ELSEWHERE: ReadonlySet<SectionName> = new Set([
+  "skills",
+  "appearance",
+  "notifications",
+  "users",
+  "tokens",
+  "shares",
+]);
 
 export function SettingsScreen({ section }: { section: string }) {
   const [query, setQuery] = useState("");

@@ -1,11 +1,20 @@
-/** Numbers as a person reads them. */
+/** Numbers and times as a person reads them, in the language of the page. */
 
-import { locale } from "./language";
+import { language, locale } from "./language";
+
+const inLanguage = (text: string): string => (language === "de" ? text.replace(".", ",") : text);
+
+const decimal = (value: number, digits: number): string => inLanguage(value.toFixed(digits));
+
+/** With at most two decimals, and none that is zero. */
+export const shortNumber = (value: number): string => inLanguage(String(Number(value.toFixed(2))));
+
+export const wholeNumber = (value: number): string => value.toLocaleString(locale);
 
 export function seconds(value: number): string {
   if (value < 0.001) return "0 ms";
   if (value < 1) return `${Math.round(value * 1_000)} ms`;
-  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 10) return `${decimal(value, 1)} s`;
   if (value < 60) return `${Math.round(value)} s`;
   const whole = Math.round(value);
   if (whole < 3_600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
@@ -19,19 +28,21 @@ export function elapsed(value: number): string {
 
 export function tokens(value: number): string {
   if (value < 1_000) return String(value);
-  if (value < 10_000) return `${(value / 1_000).toFixed(1).replace(".0", "")}k`;
+  if (value < 10_000) return `${decimal(value / 1_000, 1).replace(/[.,]0/, "")}k`;
   if (value < 1_000_000) return `${Math.round(value / 1_000)}k`;
-  return `${(value / 1_000_000).toFixed(1)}M`;
+  return `${decimal(value / 1_000_000, 1)}M`;
 }
 
 export function bytes(value: number): string {
   if (value < 1_000) return `${value} B`;
   if (value < 1_000_000) return `${Math.round(value / 1_000)} kB`;
-  return `${(value / 1_000_000).toFixed(1)} MB`;
+  return `${decimal(value / 1_000_000, 1)} MB`;
 }
 
 export function money(value: number): string {
-  return value > 0 && value < 0.01 ? "< $0.01" : `$${value.toFixed(2)}`;
+  const least = value > 0 && value < 0.01;
+  const amount = decimal(least ? 0.01 : value, 2);
+  return (least ? "< " : "") + (language === "de" ? `${amount} $` : `$${amount}`);
 }
 
 /** Made at its first use: the first of them takes a browser as long as a frame. */

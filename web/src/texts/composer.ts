@@ -1,6 +1,6 @@
 /** Where a person types: the message box, its commands and keys, and the queue above it. */
 
-import { bytes } from "./amounts";
+import { bytes, wholeNumber } from "./amounts";
 import { plural } from "./sentences";
 
 export const composer = {
@@ -15,6 +15,7 @@ export const composer = {
   send: "Send",
   queue: "Queue",
   steer: "Steer",
+  steerKeys: "Ctrl ↵",
   stop: "Stop",
   failed: "Your message was not sent. Your text is still here.",
   files: "Attached files",
@@ -27,7 +28,7 @@ export const composer = {
   pastedName: "pasted",
   pastedText: "pasted text.txt",
   tooLong: (length: number, most: number): string =>
-    `Your message has ${length.toLocaleString()} characters, and ${most.toLocaleString()} is the most.`,
+    `Your message has ${wholeNumber(length)} characters, and ${wholeNumber(most)} is the most.`,
   tooLongHint: "Attach the text as a file instead",
   attachText: "Attach as a file",
   size: bytes,

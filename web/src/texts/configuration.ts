@@ -1,5 +1,6 @@
 /** The settings screen: every setting with one sentence of help. It is loaded with that screen. */
 
+import { otherLanguage } from ".";
 import { plural } from "./sentences";
 
 interface FieldWords {
@@ -126,6 +127,11 @@ const sections = {
   limits: { title: "Limits", lead: "What ends a turn, and how much money may be spent.", keywords: "budget money" },
   appearance: { title: "Appearance", lead: "For this browser only.", keywords: "theme dark light color" },
   notifications: { title: "Notifications", lead: "For this browser only.", keywords: "notify" },
+  users: {
+    title: "People",
+    lead: "People who share this server. Each one sees only their own sessions; you don't see theirs either.",
+    keywords: "user people share password limit",
+  },
   tokens: {
     title: "Access tokens",
     lead: "Programs sign in to the API with a token.",
@@ -140,7 +146,7 @@ const sections = {
 
 export type SectionName = keyof typeof sections;
 
-export const configuration = {
+const english = {
   fields,
   sections,
   title: "Settings",
@@ -289,6 +295,23 @@ export const configuration = {
     from: (workspace: string): string => `From ${workspace}`,
     broken: "Skills that cannot be used",
   },
+  users: {
+    list: "People",
+    none: "Only you use this server.",
+    name: "Name",
+    password: "Password",
+    add: "Add",
+    disabled: "May not sign in",
+    today: (tokens: string, cost: string): string => `Today ${tokens} tokens, ${cost}`,
+    atMost: (cost: string): string => `at most ${cost} a day`,
+    lastActive: (time: string): string => `last active ${time}`,
+    neverActive: "not active yet",
+    reallyRemove: (name: string): string =>
+      `Remove ${name} and all their sessions? The files in their folder stay. You cannot undo this.`,
+    costPerDay: "Cost per day",
+    newPassword: "New password",
+    mayNotSignIn: "May not sign in",
+  },
   tokens: {
     list: "Access tokens",
     none: "No access tokens yet.",
@@ -305,3 +328,8 @@ export const configuration = {
     copied: "Copied",
   },
 };
+
+export type Configuration = typeof english;
+
+/** In the language of the page, which is chosen before this is loaded. */
+export const configuration: Configuration = otherLanguage?.configuration ?? english;

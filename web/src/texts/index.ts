@@ -4,18 +4,23 @@
  * their own.
  */
 
+import type { Configuration } from "./configuration";
 import { english } from "./english";
-import { type Language, setLocale } from "./language";
+import { type Language, setLanguage } from "./language";
 
 export type Catalogue = typeof english;
 
 export let texts: Catalogue = english;
 
+/** Texts of screens that are loaded when they are first shown, if the page is not in English. */
+export let otherLanguage: { readonly configuration: Configuration } | null = null;
+
 /** Loads the catalogue of this language; English is there already, and is used if it cannot be loaded. */
 export async function loadTexts(language: Language): Promise<void> {
-  if (language === "en") return;
-  const { german } = await import("./german");
+  if (language === "en") return setLanguage(language);
+  const { configuration, german } = await import("./german");
   texts = german;
-  setLocale(language);
+  otherLanguage = { configuration };
+  setLanguage(language);
   document.documentElement.lang = language;
 }

@@ -5,11 +5,15 @@ export type Language = keyof typeof LANGUAGES;
 
 const KEY = "keryx.language";
 
-/** The locale of dates; undefined: the browser's own. */
+/** The language that the page is in now. */
+export let language: Language = "en";
+
+/** The locale of dates and long numbers; undefined: the browser's own, which is of the same language. */
 export let locale: string | undefined;
 
-export function setLocale(language: Language): void {
-  locale = navigator.language.startsWith(language) ? undefined : language;
+export function setLanguage(next: Language, browser = navigator.language): void {
+  language = next;
+  locale = browser.startsWith(next) ? undefined : next;
 }
 
 const isLanguage = (value: string | null): value is Language => value !== null && value in LANGUAGES;

@@ -30,5 +30,5 @@ export function foldAlike(calls: readonly Call[]): readonly (string | AlikeCalls
 
 /** What went well and has nothing below it. */
 function isPlain(call: Call): boolean {
-  return call.outcome === "completed" && call.nested === null;
+  return call.outcome === "completed" && !call.exitCode && call.nested === null;
 }

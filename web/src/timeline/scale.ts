@@ -1,5 +1,7 @@
 /** A time axis of four parts that are easy to read. Pure. */
 
+import { shortNumber } from "../texts/amounts";
+
 export const PARTS = 4;
 
 /** Seconds from one tick to the next; four of them are the axis. */
@@ -16,7 +18,7 @@ export function tickTexts(tick: number): readonly string[] {
   const [unit, name] = tick >= 3_600 ? [3_600, "h"] : tick >= 60 ? [60, "min"] : [1, "s"];
   return Array.from({ length: PARTS + 1 }, (_, at) => {
     const value = (tick * at) / unit;
-    return at === 0 ? `0 ${name}` : String(Number(value.toFixed(2)));
+    return at === 0 ? `0 ${name}` : shortNumber(value);
   });
 }
 

@@ -10,8 +10,9 @@ import type { Scroller } from "./scroller";
 
 /** Pages of the history that are loaded to be printed; a line says if there is more. */
 const MOST_PAGES = 6;
-/** Some seconds: paper with less on it is better than none. */
-const MOST_FRAMES = 300;
+/** Paper with less on it is better than none. */
+const LONGEST_MS = 3_000;
+const PAUSE_MS = 30;
 
 export function usePrinting(session: SessionStore, scroller: Scroller): void {
   useEffect(() => {
@@ -40,11 +41,13 @@ async function printAll(session: SessionStore, scroller: Scroller): Promise<void
   });
   scroller.showAll(true);
   // Until they are drawn; what is coloured or drawn later than that is printed as it is then.
-  for (let frame = 0; frame < MOST_FRAMES && !scroller.isDrawn; frame++) await nextFrame();
-  await nextFrame();
+  const latest = Date.now() + LONGEST_MS;
+  do await pause();
+  while (!scroller.isDrawn && Date.now() < latest);
   window.print();
 }
 
-function nextFrame(): Promise<unknown> {
-  return new Promise((resolve) => requestAnimationFrame(resolve));
+/** Not until the next frame: a window that is covered draws none. */
+function pause(): Promise<unknown> {
+  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 }

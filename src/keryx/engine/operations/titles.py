@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from keryx import events as ev
@@ -18,6 +19,8 @@ LENGTH: Final = 60
 INPUT_LENGTH: Final = 2_000
 """Characters of the conversation that the model reads."""
 TIMEOUT: Final = 60.0
+# Signs that Markdown has around words, and before headings; a title is shown as it is.
+_MARKS: Final = re.compile(r"^#+\s+|\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)")
 INSTRUCTIONS: Final = (
     "Give this exchange a title of three to six words, in its own language. "
     "Answer with the title alone: no quotation marks, no full stop."
@@ -28,6 +31,11 @@ def first_title(text: str) -> str:
     """Return the first title of a session: the first line of its first message."""
     lines = text.strip().splitlines()
     return lines[0][:LENGTH] if lines else ""
+
+
+def _plain(title: str) -> str:
+    """Return a model's title without quotation marks and marks of Markdown."""
+    return _MARKS.sub("", title).strip("\"'“”«». ")
 
 
 class Titles:
@@ -60,7 +68,7 @@ class Titles:
         if log.broken is not None:
             return
         record_usage(self._context.log, "title", model, finished)
-        better = first_title(title).strip("\"'“”«». ")
+        better = _plain(first_title(title))
         # A person may have set a title while the model was working.
         if better and (fold.titled_by, fold.title_count) == (BY, 1):
             log.record(ev.SessionChanged, by=BY, title=better)

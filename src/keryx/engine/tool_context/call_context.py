@@ -155,7 +155,8 @@ class CallContext:
 
     async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
         self._call.refuse_if_over()
-        return await self._call.environment.bridge.to_thread(work, *args)
+        # A call is over only when nothing of it runs any more.
+        return await self._call.environment.bridge.to_thread_and_end(work, *args)
 
     @property
     def nested(self) -> bool:
