@@ -50,6 +50,7 @@ class _Look(TypedDict):
     archived: bool
     approvals: ApprovalMode | None
     read_only: bool
+    tags: tuple[str, ...]
 
 
 class _Said(TypedDict):
@@ -77,11 +78,12 @@ LOOK: _Look = {
     "archived": False,
     "approvals": "ask",
     "read_only": True,
+    "tags": ("Work",),
 }
 LOOK_JSON = (
     '"model":"o:m","profile":"home","place":"local","workspace":"/w","tools":["sh"],'
     '"effort":null,"personality":"terse","title":"Hello","pinned":true,"archived":false,'
-    '"approvals":"ask","read_only":true'
+    '"approvals":"ask","read_only":true,"tags":["Work"]'
 )
 ATTACHED_JSON = (
     '[{"type":"image","blob":"b1","media_type":"image/png","name":"i.png"},'

@@ -146,12 +146,13 @@ PINNED: tuple[tuple[Command, str], ...] = (
             archived=False,
             approvals="never",
             read_only=True,
+            tags=("Work",),
         ),
         _text(
             "session.change",
             '"model":"openai:m","profile":"work","place":"box","workspace":"/w","tools":[],'
             '"effort":"high","personality":null,"title":"Hello","pinned":true,"archived":false,'
-            '"approvals":"never","read_only":true',
+            '"approvals":"never","read_only":true,"tags":["Work"]',
         ),
     ),
     (
@@ -159,8 +160,8 @@ PINNED: tuple[tuple[Command, str], ...] = (
         _text("context.compact", '"focus":"the tea"'),
     ),
     (
-        commands.ForkSession(**HEAD, new_session_id="s2", turn_id="t1"),
-        _text("session.fork", '"new_session_id":"s2","turn_id":"t1"'),
+        commands.ForkSession(**HEAD, new_session_id="s2", turn_id="t1", title="Copy"),
+        _text("session.fork", '"new_session_id":"s2","turn_id":"t1","title":"Copy"'),
     ),
     (
         commands.SetDraft(**HEAD, text="he", attachments=ATTACHED),

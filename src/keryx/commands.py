@@ -191,6 +191,7 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
     archived: bool | UnsetType = UNSET
     approvals: ms.ApprovalMode | UnsetType | None = UNSET
     read_only: bool | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
 
 
 class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact"):
@@ -205,11 +206,12 @@ class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact")
 class ForkSession(_Command, frozen=True, kw_only=True, tag="session.fork"):
     """Create a session that begins with the turns of this one, under an id from the sender.
 
-    `turn_id` is the last turn that it gets; None: all turns that have ended.
+    `turn_id` is the last turn that it gets; None: all that have ended. No `title`: "… (fork)".
     """
 
     new_session_id: str
     turn_id: str | None = None
+    title: str | UnsetType = UNSET
 
 
 class SetDraft(_Command, frozen=True, kw_only=True, tag="draft.set"):

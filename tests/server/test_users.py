@@ -238,6 +238,10 @@ class Belongings:
             status=202,
         )
         await anna.until(session_id, "call.finished")
+        changed = {"tags": [MARK]}
+        answer = await anna.ask("PATCH", f"/api/sessions/{session_id}", json=changed)
+        assert answer.status == 200, answer.raw
+        shared = await anna.post(f"/api/sessions/{session_id}/shares", {}, status=201)
         return {
             "session_id": session_id,
             "message_id": sent["message_id"],
@@ -245,6 +249,7 @@ class Belongings:
             "call_id": call["call_id"],
             "hash": upload.body["upload_id"],
             "blob_hash": upload.body["upload_id"],
+            "share_id": shared["share"]["share_id"],
             "name": "anna",
         }
 

@@ -48,6 +48,8 @@ class World:
         makers = [
             lambda: facts.opened(few()),
             lambda: facts.renamed(few()),
+            lambda: facts.tagged(*chance.sample(["Tea", "tea", "Ärger", "ärger", "a\nb"], 2)),
+            lambda: facts.tagged(),
             lambda: msgspec.structs.replace(
                 facts.renamed(few()), archived=chance.random() < 0.5, model=few()
             ),
@@ -118,6 +120,9 @@ async def all_of(store: Store) -> list[object]:
         await store.sessions(),
         await store.sessions(archived=True),
         await store.sessions(archived=None, after=20, limit=2),
+        await store.tags(),
+        await store.sessions(tag="TEA", archived=None),
+        await store.sessions(tag="ÄRGER", limit=2),
         sorted(await store.unfinished()),
         sorted(await store.usage(), key=lambda row: (row.session_id, row.model)),
         await store.outbox("t"),

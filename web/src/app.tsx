@@ -18,6 +18,7 @@ import { SessionScreen } from "./screens/session_screen";
 import { StartScreen } from "./screens/start_screen";
 import { SearchDialog } from "./search/search_dialog";
 import { current } from "./session/current_session";
+import { SessionDialogsSlot } from "./session_dialogs/session_dialogs_slot";
 import { SessionList, startNew } from "./session_list/session_list";
 import { SettingsSlot } from "./settings_screen/settings_slot";
 import { ModelsDialog } from "./setup/models_dialog";
@@ -72,6 +73,7 @@ function Page() {
       {searchShown.value ? (
         <SearchDialog commands={paletteCommands()} onClose={() => (searchShown.value = false)} />
       ) : null}
+      <SessionDialogsSlot />
       <UsageDialog />
       <ReplaySlot />
       <RulesDialog />

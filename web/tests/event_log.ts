@@ -17,6 +17,7 @@ export const SETTINGS: Settings = {
   archived: false,
   approvals: null,
   read_only: false,
+  tags: [],
 };
 
 export const USAGE = { input_tokens: 10, output_tokens: 5, cached_tokens: 0, reasoning_tokens: 0 };

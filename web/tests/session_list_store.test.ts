@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionSummary } from "../src/api/types";
-import { isListed } from "../src/session_list/session_list_store";
+import { isListed } from "../src/session_list/listed";
 
 const session: SessionSummary = {
   session_id: "s_1",

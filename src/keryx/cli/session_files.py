@@ -11,8 +11,9 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.app import Keryx
-from keryx.app.portable.documents import as_html, as_markdown
+from keryx.app.portable.html_page import as_html
 from keryx.app.portable.importing import import_file
+from keryx.app.portable.markdown_document import as_markdown
 from keryx.app.portable.session_file import SessionFile, encode_session, read_session
 from keryx.cli.streams import write_json
 from keryx.errors import UserMustActError

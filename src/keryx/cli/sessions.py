@@ -1,4 +1,4 @@
-"""List, show, search, export, import, replay, fork, compact, undo or delete sessions."""
+"""List, show, search, tag, export, import, replay, fork, compact, undo or delete sessions."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     list_ = verbs.add_parser("list", help="list all sessions, last changed first")
     list_.add_argument("--limit", type=rows, default=50, help="how many rows at most")
+    list_.add_argument("--tag", help="only sessions with this tag; case does not matter")
     search = verbs.add_parser("search", help="find words in all sessions")
     search.add_argument("words", nargs="+")
     search.add_argument("--limit", type=rows, default=20, help="how many rows at most")
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("show", "print the conversation of a session"),
         ("export", "write a session as JSON, Markdown or HTML"),
         ("replay", "show a turn again as it happened, or compare it with another model"),
+        ("tag", "set the tags of a session, or show them"),
         ("fork", "start a new session from this one, as it was after a turn"),
         ("undo", "undo a turn, with its file changes"),
         ("compact", "replace the earlier conversation by a summary in the model's context"),
@@ -50,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command.add_argument("--json", action="store_true", help="print events as JSON lines")
         if verb == "export":
             session_files.add_export_arguments(command)
+        if verb == "tag":
+            command.add_argument("tags", nargs="*", help="all tags that it will have")
+            command.add_argument("--remove", action="store_true", help="remove all tags")
         if verb == "replay":
             session_replay.add_replay_arguments(command)
         if verb in ("fork", "undo"):
@@ -94,7 +99,7 @@ async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
         match options.verb:
             case "list":
-                return await _list(app.store, options.limit)
+                return await _list(app.store, options.limit, options.tag)
             case "search":
                 return await _search(app.store, " ".join(options.words), options.limit)
             case "import":
@@ -115,6 +120,8 @@ async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
             return await _show(app.store, options.session, as_json=options.json)
         case "export":
             return await session_files.export(app, options)
+        case "tag":
+            return await _tag(app, options)
         case "replay":
             return await session_replay.replay(app, options)
         case "delete":
@@ -159,6 +166,19 @@ def _last_turn(log: list[ev.LoggedEvent]) -> str:
     raise UserMustActError("this session has no turn to undo")
 
 
+async def _tag(app: Keryx, options: argparse.Namespace) -> int:
+    """Set all tags of a session; without any, print those that it has."""
+    if options.tags and options.remove:
+        raise UserMustActError("name tags, or use --remove to have none; not both")
+    if options.tags or options.remove:
+        session = await app.open(options.session)
+        await session.change(tags=tuple(options.tags))
+    row = await app.store.session(options.session)
+    for tag in () if row is None else row.tags:
+        print(tag)
+    return 0
+
+
 async def _search(store: Store, words: str, limit: int) -> int:
     hits = await store.search(words, limit=limit)
     for hit in hits:
@@ -171,10 +191,11 @@ async def _search(store: Store, words: str, limit: int) -> int:
     return 0 if hits else 1
 
 
-async def _list(store: Store, limit: int) -> int:
-    for row in await store.sessions(limit=limit):
+async def _list(store: Store, limit: int, tag: str | None) -> int:
+    for row in await store.sessions(limit=limit, tag=tag):
         changed = datetime.fromtimestamp(row.changed_at, UTC).astimezone()
-        print(f"{row.session_id}  {changed:%Y-%m-%d %H:%M}  {row.state:<8} {row.title}")
+        tags = "".join(f"  #{tag}" for tag in row.tags)
+        print(f"{row.session_id}  {changed:%Y-%m-%d %H:%M}  {row.state:<8} {row.title}{tags}")
     return 0
 
 

@@ -32,6 +32,7 @@ from keryx.errors import KeryxError, ScopeClosedError, UserMustActError
 from keryx.ids import new_id
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.store import InboxRow
+from keryx.ports.tags import clean_tags
 from keryx.ports.view import Typed
 
 
@@ -276,9 +277,12 @@ def _sent_messages(log: Sequence[ev.LoggedEvent]) -> dict[str, Sent]:
 
 def _changed_fields(command: cm.ChangeMessage | cm.ChangeSession) -> dict[str, object]:
     """Return the fields that the command sets, without its envelope."""
-    return {
+    fields: dict[str, object] = {
         name: value
         for name in command.__struct_fields__
         if name not in ("command_id", "session_id", "by", "v")
         and (value := getattr(command, name)) is not msgspec.UNSET
     }
+    if isinstance(command, cm.ChangeSession) and command.tags is not msgspec.UNSET:
+        fields["tags"] = clean_tags(command.tags)
+    return fields

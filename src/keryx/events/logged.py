@@ -74,6 +74,7 @@ class SessionOpened(Logged, frozen=True, kw_only=True, tag="session.opened"):
     archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    tags: tuple[str, ...] = ()
     parent: ParentCall | None = None
     fork: ForkPoint | None = None
     brought: tuple[str, ...] = ()
@@ -96,6 +97,7 @@ class SessionChanged(Logged, frozen=True, kw_only=True, tag="session.changed"):
     archived: bool | UnsetType = UNSET
     approvals: ApprovalMode | UnsetType | None = UNSET
     read_only: bool | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
 
 
 # -- message

@@ -15,6 +15,7 @@ import msgspec
 
 from keryx.events import LoggedEvent, ParentCall
 from keryx.ports.search import Covered, Found
+from keryx.ports.tags import TagCount
 from keryx.ports.usage import UsageRow, UsageSums
 from keryx.ports.view import RestingSession
 
@@ -109,6 +110,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """The global commit position of its last change."""
     parent: ParentCall | None = None
     """The call that this session was opened by, if it is a child agent's."""
+    tags: tuple[str, ...] = ()
 
 
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,13 +175,18 @@ class Store(UsageSums, Protocol):
         after: int | None = None,
         archived: bool | None = False,
         parent: str | None = "",
+        tag: str | None = None,
     ) -> list[SessionRow]:
         """Return sessions, last changed first: those that are archived, or not, or both (None).
 
         They were changed before the position `before`, and after the position `after`. `parent` is
         a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
-        all sessions.
+        all sessions. With `tag`, only those that have it, in any case.
         """
+        ...
+
+    async def tags(self) -> list[TagCount]:
+        """Return the tags that sessions have, in the order of the alphabet."""
         ...
 
     async def session(self, session_id: str) -> SessionRow | None: ...

@@ -36,6 +36,7 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     archived: bool
     approvals: ApprovalMode | None
     read_only: bool
+    tags: tuple[str, ...]
 
 
 class QueuedMessage(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ from keryx.server.page import Page
 from keryx.server.problems import ProblemError
 from keryx.server.schemas import is_id
 from keryx.server.service import Service
+from keryx.server.sharing.share_links import PREFIX as SHARED
+from keryx.server.sharing.shared_page import SharedPages
 from keryx.server.stream import Receive, Send, Streams
 from keryx.server.users.roles import check_role
 from keryx.server.users.user_hosts import UserHosts
@@ -57,6 +59,7 @@ class Application:
         self._proxies = proxies
         self._page = page
         self._streams = streams
+        self._shared = SharedPages(service, users)
         self._framework: Callable[[Any, Any, Any], Awaitable[None]] = routing.framework()
         self._openai: dict[str, OpenAiApi] = {}
         """The OpenAI-compatible API of each user who has used it, by the name of the user."""
@@ -99,6 +102,9 @@ class Application:
                 raise no_key()
             service = await self._service_of(caller, method, path)
             await self._openai_of(caller, service).serve(scope, caller, receive, send)
+            return
+        if path.startswith(SHARED):
+            await self._shared.serve(method, path, outside.client, send)
             return
         if not path.startswith("/api/"):
             await self._page.serve(method, path, send, head.encodings)

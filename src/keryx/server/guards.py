@@ -24,7 +24,7 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (to recognise them)
 FORBIDDEN: Final = 403
 
-_ALWAYS: Final[Headers] = [
+ALWAYS: Final[Headers] = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -38,7 +38,7 @@ _PAGE_POLICY: Final = (
     b"form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS: Final[Headers] = [
-    *_ALWAYS,
+    *ALWAYS,
     (b"content-security-policy", _PAGE_POLICY),
 ]
 # The frame of the page that draws diagrams: it may write styles into them, and reach nothing.
@@ -47,11 +47,11 @@ _FRAME_POLICY: Final = (
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 FRAME_HEADERS: Final[Headers] = [
-    *((name, b"SAMEORIGIN" if name == b"x-frame-options" else value) for name, value in _ALWAYS),
+    *((name, b"SAMEORIGIN" if name == b"x-frame-options" else value) for name, value in ALWAYS),
     (b"content-security-policy", _FRAME_POLICY),
 ]
 API_HEADERS: Final[Headers] = [
-    *_ALWAYS,
+    *ALWAYS,
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
     (b"cache-control", b"no-store"),
 ]

@@ -16,6 +16,7 @@ from keryx.server import routing, schemas
 from keryx.server.access.auth import COOKIE
 from keryx.server.problems import MEDIA_TYPE, Problem
 from keryx.server.routes import about, login
+from keryx.server.routes.exchange.exports import ARCHIVE, ENCODERS, LINES
 from keryx.server.routes.memory import memory_schemas
 from keryx.server.schemas import ID_PATTERN
 
@@ -28,6 +29,7 @@ MORE: Final = {
     "/api/login": (429,),
     "/api/sessions": (422,),
     "/api/memory": (422,),
+    "/api/exports": (404, 422),
     "/api/trust": (404,),
     "/api/trust/folder": (422,),
 }
@@ -52,6 +54,7 @@ def document(version: str) -> bytes:
             if method in operations:
                 _complete(path, method, operations[method])
     _add_upload_body(result)
+    _add_exports(result)
     components = result.setdefault("components", {})
     components["schemas"] = _schemas(components.get("schemas", {}))
     components["responses"] = {str(status): _answer(status) for status in _statuses()}
@@ -121,10 +124,23 @@ def _schemas(described: Document) -> Document:
 
 def _add_upload_body(result: Document) -> None:
     body = {"schema": {"type": "string", "format": "binary"}}
-    result["paths"]["/api/uploads"]["post"]["requestBody"] = {
-        "required": True,
-        "content": {"application/octet-stream": body},
-    }
+    for path in ("/api/uploads", "/api/sessions/import"):
+        result["paths"][path]["post"]["requestBody"] = {
+            "required": True,
+            "content": {"application/octet-stream": body},
+        }
+
+
+def _add_exports(result: Document) -> None:
+    """Describe the types of exported files: the framework knows one type for each route."""
+    text = {"schema": {"type": "string"}}
+    single = (LINES, *(media_type for _, media_type, _ in ENCODERS.values()))
+    for path, types in (
+        ("/api/sessions/{session_id}/export", single),
+        ("/api/exports", (LINES, ARCHIVE)),
+    ):
+        answer = result["paths"][path]["get"]["responses"]["200"]
+        answer["content"] = dict.fromkeys(types, text)
 
 
 def _streams() -> Document:

@@ -29,8 +29,10 @@ from keryx.server.routes import (
     setup,
 )
 from keryx.server.routes.access import users
+from keryx.server.routes.exchange import exports, imports
 from keryx.server.routes.memory import memories
 from keryx.server.routes.settings import access_tokens, configuration, extensions, providers
+from keryx.server.routes.sharing import shares
 from keryx.server.routes.trust import folders
 from keryx.server.service import Service
 from keryx.server.users.user_hosts import UserHosts
@@ -39,6 +41,9 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *about.ROUTES,
     *login.ROUTES,
     *sessions.ROUTES,
+    *exports.ROUTES,
+    *imports.ROUTES,
+    *shares.ROUTES,
     *messages.ROUTES,
     *calls.ROUTES,
     *answers.ROUTES,

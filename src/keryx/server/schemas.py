@@ -67,6 +67,7 @@ class SessionChanges(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Folder | UnsetType = UNSET
     approvals: ApprovalMode | UnsetType | None = UNSET
     read_only: bool | UnsetType = UNSET
+    tags: Annotated[tuple[Word, ...], Meta(max_length=50)] | UnsetType = UNSET
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -256,6 +257,7 @@ class RevertBody(msgspec.Struct, frozen=True):
 class ForkBody(msgspec.Struct, frozen=True):
     turn_id: Id | None = None
     session_id: Id | None = None
+    title: Line | None = None
 
 
 class UndoBody(msgspec.Struct, frozen=True, kw_only=True):

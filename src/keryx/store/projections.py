@@ -1,7 +1,6 @@
 """A pure function from the events of one commit to the changes beside the log.
 
-It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
-reads no earlier event: it gets the model of the step, and leaves older messages to the store."""
+It owns the rules: what is open, read, spent and named. It reads no earlier event."""
 
 from __future__ import annotations
 
@@ -46,6 +45,7 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.ports.store import SessionState
+from keryx.ports.tags import distinct_tags
 from keryx.ports.usage import STEPS
 from keryx.store.table_changes import (
     NO_USAGE,
@@ -95,8 +95,7 @@ def as_delivered(
     for event in later:
         if isinstance(event, MessageChanged):
             for name in ("mode", "text", "workspace", "attachments"):
-                value: object = getattr(event, name)
-                if value is not UNSET:
+                if (value := getattr(event, name)) is not UNSET:
                     fields[name] = value
     if turn_id is not None and turn_id != accepted.turn_id:
         fields["turn_id"] = turn_id
@@ -217,11 +216,13 @@ def _show_notices(
 
 def _change_settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:
     for name in ("title", "model", "workspace", "pinned", "archived"):
-        value: object = getattr(event, name)
-        if not isinstance(value, UnsetType):
+        if (value := getattr(event, name)) is not UNSET:
             setattr(changes.fields, name, value)
     if isinstance(event, SessionOpened):
         changes.parent = event.parent
+        changes.tags = distinct_tags(event.tags) or changes.tags
+    elif not isinstance(event.tags, UnsetType):
+        changes.tags = distinct_tags(event.tags)
 
 
 def _set_failed_turn(event: TurnStarted | TurnFinished, changes: Projection) -> None:
@@ -244,9 +245,8 @@ def _add_usage(
             pass  # nothing was spent, or the child agent's own session has it
         case StepReplied() | UsageRecorded():
             is_step = isinstance(event, StepReplied)
-            model, purpose = (
-                (changes.step_model, STEPS) if is_step else (event.model, event.purpose)
-            )
+            model = changes.step_model if is_step else event.model
+            purpose = STEPS if is_step else event.purpose
             usage = event.usage or NO_USAGE
             changes.usages.append(UsageEntry(event.at, model, usage, event.cost, purpose))
 

@@ -92,6 +92,8 @@ class Projection(msgspec.Struct):
     opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
     parent: ParentCall | None = None
     """The call that opened the session, if this commit is the first of a child agent."""
+    tags: tuple[str, ...] | None = None
+    """All tags of the session; None: they stay as they are."""
     undone: dict[str, bool] = msgspec.field(default_factory=dict[str, bool])
     """Turns that were undone (True) or restored (False); the last change of each."""
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])

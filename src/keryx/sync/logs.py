@@ -5,6 +5,7 @@ from __future__ import annotations
 from keryx.events import LoggedEvent
 from keryx.ports.search import Covered, Found
 from keryx.ports.store import SessionRow, Store, TranscriptRow
+from keryx.ports.tags import TagCount
 from keryx.ports.usage import UsageRow
 from keryx.sync.caller import Caller
 
@@ -30,12 +31,13 @@ class Logs:
         after: int | None = None,
         archived: bool | None = False,
         parent: str | None = "",
+        tag: str | None = None,
     ) -> list[SessionRow]:
         """Return sessions, last changed first: those that are archived, or not, or both (None).
 
         They were changed before the position `before`, and after the position `after`. `parent` is
         a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
-        all sessions.
+        all sessions. With `tag`, only those that have it, in any case.
         """
         return self._call(
             self._store.sessions,
@@ -44,7 +46,12 @@ class Logs:
             after=after,
             archived=archived,
             parent=parent,
+            tag=tag,
         )
+
+    def tags(self) -> list[TagCount]:
+        """Return the tags that sessions have, in the order of the alphabet."""
+        return self._call(self._store.tags)
 
     def session(self, session_id: str) -> SessionRow | None:
         """The session as the list shows it."""

@@ -68,6 +68,9 @@ class EventFactory:
     def renamed(self, title: str) -> SessionChanged:
         return self._fact(SessionChanged, by="you", title=title)
 
+    def tagged(self, *tags: str) -> SessionChanged:
+        return self._fact(SessionChanged, by="you", tags=tags)
+
     def accepted(
         self,
         message_id: str = "m1",

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from keryx.app.portable.documents import as_html, as_markdown
+from keryx.app.portable.html_page import as_html
+from keryx.app.portable.markdown_document import as_markdown
 from keryx.app.portable.session_file import SessionFile
 from keryx.messages import Image, Text, ToolCall
 from keryx.ports.store import Blob, blob_hash
@@ -31,7 +32,7 @@ HOSTILE = [
 ]
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "footer", "article"),
-    *("h2", "time", "details", "summary", "pre", "p", "img"),
+    *("h2", "time", "details", "summary", "pre", "p", "img", "main", "div", "code"),
 }
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from keryx.events import LoggedEvent, MessageAccepted, SessionOpened, StepReplied
 from keryx.ports.store import Commit, InboxRow, Store
+from keryx.ports.tags import TagCount
 from keryx.ports.view import RestingSession
 from keryx.testing.event_factory import EventFactory
 
@@ -77,6 +80,27 @@ class ProjectionContract:
         row = await subject.session("s")
         assert row is not None
         assert row.title == "second"
+
+    async def test_sessions_are_listed_by_their_tags_in_any_case(self, subject: Store) -> None:
+        logs = [await log_of(subject, name) for name in "abc"]
+        await logs[0].add(logs[0].facts.tagged("work", "Straße"))
+        await logs[1].add(logs[1].facts.tagged("Work"))
+        await logs[2].add(msgspec.structs.replace(logs[2].facts.tagged("old"), archived=True))
+        assert [row.session_id for row in await subject.sessions(tag="WORK")] == ["b", "a"]
+        assert [row.tags for row in await subject.sessions(tag="strasse")] == [("Straße", "work")]
+        assert await subject.sessions(tag="old") == []
+        assert [row.session_id for row in await subject.sessions(tag="old", archived=True)] == ["c"]
+        assert await subject.tags() == [
+            TagCount(name="old", sessions=0, archived=1),
+            TagCount(name="Straße", sessions=1, archived=0),
+            TagCount(name="Work", sessions=2, archived=0),
+        ]
+        await logs[0].add(logs[0].facts.tagged())
+        await subject.delete("b")
+        assert [tag.name for tag in await subject.tags()] == ["old"]
+        row = await subject.session("a")
+        assert row is not None
+        assert row.tags == ()
 
     # -- states
 

@@ -8,10 +8,13 @@ import { afterChanges, inOrder } from "./request_order";
 import type {
   ApprovalRules,
   AttachedUpload,
+  CreatedShare,
   Decision,
   DescribedFolder,
+  ExportFormat,
   FileChanges,
   Hit,
+  ImportedSessions,
   MemoryStatus,
   MessagePage,
   ModelContext,
@@ -19,6 +22,7 @@ import type {
   NestedCalls,
   NewestPlan,
   NewProvider,
+  NewShare,
   Opening,
   OutgoingMessage,
   PageEdge,
@@ -32,6 +36,8 @@ import type {
   SettingsChanges,
   SettingsShown,
   Setup,
+  ShareLinks,
+  TagList,
   Tools,
   Upload,
   UsageReport,
@@ -91,6 +97,14 @@ export function search(words: string, signal: AbortSignal): Promise<{ hits: read
   const query = new URLSearchParams({ search: words, limit: "40" });
   return request("GET", `api/sessions?${query}`, undefined, signal);
 }
+
+/** The sessions with this tag, in any case. */
+export function taggedSessions(tag: string, before: number | null, archived: boolean): Promise<SessionPage> {
+  const query = new URLSearchParams({ tag, limit: "200", archived: String(archived) });
+  if (before !== null) query.set("before", String(before));
+  return request("GET", `api/sessions?${query}`);
+}
+export const tags = () => request<TagList>("GET", "api/tags");
 
 export const openSession = (opening: Opening) => request<View>("POST", "api/sessions", opening);
 export const view = (id: string, signal?: AbortSignal) => request<View>("GET", at(id), undefined, signal);
@@ -207,8 +221,15 @@ export const plan = (id: string) => request<NewestPlan>("GET", at(id, "/plan"));
 export const modelContext = (id: string, signal?: AbortSignal) =>
   request<ModelContext>("GET", at(id, "/context"), undefined, signal);
 
-export const fork = (id: string, turnId: string | null, newId: string) =>
-  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId } satisfies wire.ForkBody);
+export const fork = (id: string, turnId: string | null, newId: string, title: string | null = null) =>
+  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId, title } satisfies wire.ForkBody);
+
+export const importSessions = (file: Blob, name: string, signal: AbortSignal) =>
+  sendBytes<ImportedSessions>(`api/sessions/import?name=${part(name)}`, file, signal);
+export const share = (id: string, options: NewShare) => request<CreatedShare>("POST", at(id, "/shares"), options);
+export const shares = (id: string) => request<ShareLinks>("GET", at(id, "/shares"));
+export const allShares = () => request<ShareLinks>("GET", "api/shares");
+export const revokeShare = (id: string, shareId: string) => request<void>("DELETE", at(id, `/shares/${part(shareId)}`));
 
 /** With its changes of files, unless the person says otherwise. */
 export const undo = (id: string, turnId: string, files: boolean) =>
@@ -224,6 +245,12 @@ export const compact = (id: string, focus: string) =>
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const downloadAddress = (id: string, path: string) => at(id, `/download?path=${part(path)}`);
+export const exportAddress = (id: string, format: ExportFormat) => at(id, `/export?format=${format}`);
+export function exportsAddress(ids: readonly string[], format: ExportFormat): string {
+  const query = new URLSearchParams({ format });
+  for (const id of ids) query.append("session_id", id);
+  return `api/exports?${query}`;
+}
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");
 export const allEventsAddress = "api/events";

@@ -14,11 +14,13 @@ export type {
   CallProgress,
   CallStarted,
   ContextSize,
+  CreatedShare,
   DescribedFolder,
   Entry,
   FailureShown,
   FoundServer,
   Hit,
+  ImportedSessions,
   LiveEvent,
   LocalModel,
   LoggedEvent,
@@ -31,6 +33,7 @@ export type {
   NestedSum,
   NewestPlan,
   NewProvider,
+  NewShare,
   Offer,
   ParentCall,
   PlanItem,
@@ -45,8 +48,12 @@ export type {
   SessionEvent,
   SettingsShown,
   Setup,
+  ShareLink,
+  ShareLinks,
   StepReplied,
   StepSnapshot,
+  TagCount,
+  TagList,
   ToolCall,
   ToolGroup,
   TurnError,
@@ -72,6 +79,8 @@ export type UsageReport = wire.TitledReport;
 
 /** A session as the list shows it. */
 export type SessionSummary = wire.SessionRow;
+/** What a session is exported as. */
+export type ExportFormat = "markdown" | "html" | "json" | "jsonl";
 /** A page of the list; a search answers hits in its place. */
 export type SessionPage = Required<Omit<wire.SessionList, "hits">>;
 

@@ -330,6 +330,11 @@ export interface ContextSize {
   last_prompt_tokens: number | null;
 }
 
+export interface CreatedShare {
+  share: ShareLink;
+  path: string;
+}
+
 export interface DecidingRule {
   verdict: "allow" | "ask" | "deny";
   says: string;
@@ -471,6 +476,7 @@ export interface FolderShown {
 export interface ForkBody {
   turn_id?: string | null;
   session_id?: string | null;
+  title?: string | null;
 }
 
 /** The session that was forked, and the last of its facts that the fork shares. */
@@ -518,6 +524,11 @@ export interface Image {
   blob: string;
   media_type: string;
   name?: string;
+}
+
+export interface ImportedSessions {
+  sessions: readonly SessionRow[];
+  left_out: number;
 }
 
 /** A structured value as JSON bytes, which are encoded only once. */
@@ -937,6 +948,12 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
+export interface NewShare {
+  days?: 1 | 7 | 30 | null;
+  follow?: boolean;
+  attachments?: boolean;
+}
+
 export interface NewToken {
   name: string;
 }
@@ -1250,6 +1267,7 @@ export interface SessionChanged {
   archived?: boolean;
   approvals?: "ask" | "auto" | "never" | null;
   read_only?: boolean;
+  tags?: readonly string[];
 }
 
 export interface SessionChanges {
@@ -1264,6 +1282,7 @@ export interface SessionChanges {
   workspace?: string;
   approvals?: "ask" | "auto" | "never" | null;
   read_only?: boolean;
+  tags?: readonly string[];
 }
 
 export type SessionEvent =
@@ -1296,6 +1315,7 @@ export interface SessionOpened {
   archived?: boolean;
   approvals?: "ask" | "auto" | "never" | null;
   read_only?: boolean;
+  tags?: readonly string[];
   parent?: ParentCall | null;
   fork?: ForkPoint | null;
   brought?: readonly string[];
@@ -1316,6 +1336,7 @@ export interface SessionRow {
   changed_at: number;
   position: number;
   parent?: ParentCall | null;
+  tags?: readonly string[];
 }
 
 /** The settings of a session. A running turn keeps those that it started with. */
@@ -1332,6 +1353,7 @@ export interface SessionSettings {
   archived: boolean;
   approvals: "ask" | "auto" | "never" | null;
   read_only: boolean;
+  tags: readonly string[];
 }
 
 export interface SettingChange {
@@ -1358,6 +1380,21 @@ export interface Setup {
   configured: boolean;
   model: string | null;
   tour?: string;
+}
+
+export interface ShareLink {
+  share_id: string;
+  session_id: string;
+  title: string;
+  by: string;
+  created_at: number;
+  expires_at: number | null;
+  up_to: number | null;
+  attachments: boolean;
+}
+
+export interface ShareLinks {
+  shares: readonly ShareLink[];
 }
 
 /** One nested call of a running container; no outcome: it still runs. */
@@ -1473,6 +1510,16 @@ export interface StepStarted {
   step_id: string;
   model: string;
   effort?: string | null;
+}
+
+export interface TagCount {
+  name: string;
+  sessions: number;
+  archived: number;
+}
+
+export interface TagList {
+  tags: readonly TagCount[];
 }
 
 export interface TestedProvider {

@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { SettingsChanges } from "../api/types";
 import { InspectorButton } from "../inspector/inspector_slot";
-import { listShown } from "../navigation/panels";
+import { listShown, sessionDialog } from "../navigation/panels";
 import type { SessionStore } from "../session/session_store";
 import { SettingsFields } from "../settings/settings_fields";
 import { showModels } from "../setup/setup_state";
@@ -110,6 +110,12 @@ export function Header({ session }: { session: SessionStore }) {
           <div class="layout-buttons">
             <Button kind="quiet" onClick={showModels}>
               {texts.setup.models}
+            </Button>
+            <Button kind="quiet" onClick={() => (sessionDialog.value = { kind: "export", ids: [session.id] })}>
+              {texts.list.export}
+            </Button>
+            <Button kind="quiet" onClick={() => (sessionDialog.value = { kind: "share", id: session.id })}>
+              {texts.list.share}
             </Button>
             <span class="layout-grow" />
             <Button onClick={close}>{texts.close}</Button>

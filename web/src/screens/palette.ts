@@ -7,9 +7,11 @@ import { helpShown } from "../composer/run_command";
 import { show, shown } from "../inspector/selection";
 import { logOut } from "../login/login_state";
 import { memoryShown } from "../memory/memory_shown";
+import { sessionDialog } from "../navigation/panels";
 import { openSettings, openUsage } from "../navigation/route";
 import type { PaletteCommand } from "../search/matching_commands";
 import { current } from "../session/current_session";
+import { startSelecting } from "../session_list/selection";
 import { startNew } from "../session_list/session_list";
 import { sessions } from "../session_list/sessions";
 import { showModels } from "../setup/setup_state";
@@ -33,6 +35,8 @@ export function paletteCommands(): readonly PaletteCommand[] {
     { name: texts.memory.title, run: () => (memoryShown.value = true) },
     { name: texts.rules.title, run: () => (rulesShown.value = true) },
     { name: shortcuts.keys, keys: "?", run: () => (helpShown.value = true) },
+    { name: texts.importing.title, run: () => (sessionDialog.value = { kind: "import" }) },
+    { name: texts.selecting.start, run: () => startSelecting() },
     { name: shortcuts.archived, run: () => void sessions.showArchived(true) },
     ...themes,
     { name: list.signOut, run: () => void logOut() },
@@ -49,5 +53,10 @@ function inSession(): PaletteCommand[] {
       document.getElementById("message")?.focus();
     },
   }));
-  return [{ name: texts.shortcuts.toggleInspector, keys: "I", run: () => show(!shown.value) }, ...slash];
+  return [
+    { name: texts.shortcuts.toggleInspector, keys: "I", run: () => show(!shown.value) },
+    { name: texts.sharing.title, run: () => (sessionDialog.value = { kind: "share", id }) },
+    { name: texts.exporting.title, run: () => (sessionDialog.value = { kind: "export", ids: [id] }) },
+    ...slash,
+  ];
 }

@@ -25,7 +25,8 @@ export function groupByDay(sessions: readonly SessionSummary[], now: number): Gr
   const active = newest.filter((summary) => !summary.pinned && summary.state !== "idle");
   for (const summary of active.sort((a, b) => b.created_at - a.created_at)) put("active", -1, summary);
   for (const summary of newest) {
-    if (summary.pinned || summary.state !== "idle") continue;
+    // Those with tags are in their folders.
+    if (summary.pinned || summary.state !== "idle" || (summary.tags ?? []).length > 0) continue;
     const day = startOfDay(summary.changed_at * 1_000);
     put(dayName(day), Math.max(0, Math.round((startOfDay(now) - day) / DAY_MS)), summary);
   }

@@ -1,20 +1,19 @@
 /** All sessions: grouped by day, with what each is doing, and what can be done with it. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import * as keryx from "../api/client";
-import type { SessionSummary, SettingsChanges } from "../api/types";
-import { listShown, searchShown } from "../navigation/panels";
-import { go, route } from "../navigation/route";
+import { listShown, searchShown, sessionDialog } from "../navigation/panels";
+import { go } from "../navigation/route";
 import { texts } from "../texts";
-import { clockTime, dayName } from "../texts/amounts";
+import { dayName } from "../texts/amounts";
 import { Brand } from "../ui/brand";
 import { Button } from "../ui/button";
-import { minute } from "../ui/clock";
-import { Dialog } from "../ui/dialog";
-import { attempt } from "../ui/notice";
 import type { Group } from "./day_groups";
+import { FolderView, openFolders } from "./folder_view";
+import { selectAll, selecting, startSelecting, stopSelecting } from "./selection";
+import { SelectionBar } from "./selection_bar";
+import { SessionItem } from "./session_item";
 import { sessions } from "./sessions";
+import { tagKey } from "./tag_folders";
 
 interface Props {
   /** Whether the list was read, so that an empty one is empty. */
@@ -26,9 +25,10 @@ interface Props {
 export function SessionList({ ready, onRetry, footer }: Props) {
   const archived = sessions.archived.value;
   const groups = sessions.groups.value;
+  const folders = sessions.folders.value;
   const problem = sessions.problem.value;
   return (
-    <nav id="sessions" class="session-list" aria-label={texts.list.label}>
+    <nav id="sessions" class="session-list" aria-label={texts.list.label} onKeyDown={onKey}>
       <div class="session-list-head">
         <Brand />
         <button
@@ -56,6 +56,20 @@ export function SessionList({ ready, onRetry, footer }: Props) {
         <span class="layout-grow">{texts.list.search}</span>
         <kbd aria-hidden="true">{texts.list.searchKeys}</kbd>
       </button>
+      {selecting.value ? (
+        <SelectionBar onAll={() => selectAll(shownSessions())} />
+      ) : (
+        <div class="session-list-tools">
+          {groups.length + folders.length > 0 ? (
+            <Button kind="quiet" onClick={() => startSelecting()}>
+              {texts.selecting.start}
+            </Button>
+          ) : null}
+          <Button kind="quiet" onClick={() => (sessionDialog.value = { kind: "import" })}>
+            {texts.importing.start}
+          </Button>
+        </div>
+      )}
       <div class="session-list-groups">
         {sessions.connection.value === "lost" ? <p class="text-lost">{texts.connection.lost}</p> : null}
         {problem === null ? null : (
@@ -66,12 +80,20 @@ export function SessionList({ ready, onRetry, footer }: Props) {
             </Button>
           </div>
         )}
-        {groups.length === 0 && problem === null && !sessions.loading.value && ready ? (
+        {groups.length + folders.length === 0 && problem === null && !sessions.loading.value && ready ? (
           <p class="text-dim session-list-padded">{archived ? texts.list.emptyArchive : texts.list.empty}</p>
         ) : null}
-        {groups.map((group) => (
+        {groups.filter(isLead).map((group) => (
           <GroupView key={group.name} group={group} />
         ))}
+        {folders.map((folder) => (
+          <FolderView key={tagKey(folder.name)} folder={folder} shown={shownSessions} />
+        ))}
+        {groups
+          .filter((group) => !isLead(group))
+          .map((group) => (
+            <GroupView key={group.name} group={group} />
+          ))}
         {sessions.more.value ? (
           <Button kind="quiet" disabled={sessions.loading.value} onClick={() => void sessions.loadMore()}>
             {texts.list.more}
@@ -81,6 +103,31 @@ export function SessionList({ ready, onRetry, footer }: Props) {
       {footer}
     </nav>
   );
+}
+
+/** What stands above the folders: pinned and active sessions. */
+function isLead({ daysAgo }: Group): boolean {
+  return daysAgo < 0;
+}
+
+/** All rows in their order on the screen, each once. */
+function shownSessions(): readonly string[] {
+  const groups = sessions.groups.value;
+  const open = sessions.folders.value.filter(({ name }) => openFolders.value.has(tagKey(name)));
+  const ids = [...groups.filter(isLead), ...open, ...groups.filter((group) => !isLead(group))].flatMap(
+    (part) => part.ids,
+  );
+  return [...new Set(ids)];
+}
+
+/** While sessions are selected: Escape ends that, Ctrl+A selects all that are shown. */
+function onKey(event: KeyboardEvent): void {
+  if (!selecting.value) return;
+  if (event.key === "Escape") stopSelecting();
+  else if (event.key === "a" && (event.ctrlKey || event.metaKey)) selectAll(shownSessions());
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 export function startNew(): void {
@@ -95,7 +142,7 @@ function GroupView({ group }: { group: Group }) {
       <h2 id={id}>{groupName(group)}</h2>
       <ul>
         {group.ids.map((sessionId) => (
-          <Item key={sessionId} id={sessionId} />
+          <SessionItem key={sessionId} id={sessionId} shown={shownSessions} />
         ))}
       </ul>
     </section>
@@ -108,145 +155,4 @@ function groupName({ name, daysAgo }: Group): string {
   if (daysAgo === 0) return texts.list.today;
   if (daysAgo === 1) return texts.list.yesterday;
   return dayName(new Date(`${name}T12:00`).getTime() / 1_000);
-}
-
-function Item({ id }: { id: string }) {
-  const [doing, setDoing] = useState<"nothing" | "choosing" | "renaming" | "deleting">("nothing");
-  const summary = sessions.summary(id)?.value;
-  if (summary === undefined) return null;
-  const title = summary.title || texts.list.untitled;
-  const on = route.value.session === id;
-  const change = (changes: SettingsChanges): void => {
-    setDoing("nothing");
-    void attempt(() => keryx.changeSession(id, changes));
-  };
-  return (
-    <li
-      class={on ? "session-list-item is-current" : "session-list-item"}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || doing !== "choosing") return;
-        event.preventDefault();
-        event.stopPropagation();
-        setDoing("nothing");
-      }}
-    >
-      {doing === "renaming" ? (
-        <Rename
-          title={summary.title}
-          onDone={(next) => (next === null ? setDoing("nothing") : change({ title: next }))}
-        />
-      ) : (
-        <>
-          <button
-            type="button"
-            class="session-list-open"
-            aria-current={on ? "page" : undefined}
-            onClick={() => {
-              go(id);
-              listShown.value = false;
-            }}
-          >
-            <Dot summary={summary} />
-            <b dir="auto">{title}</b>
-            <When summary={summary} />
-            <small class="session-list-about">{about(summary)}</small>
-          </button>
-          <button
-            type="button"
-            class="button-quiet session-list-dots"
-            aria-expanded={doing === "choosing"}
-            aria-label={texts.list.actions(title)}
-            onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
-          >
-            ⋯
-          </button>
-        </>
-      )}
-      {doing === "choosing" ? (
-        <div class="session-list-choices">
-          <Button kind="quiet" onClick={() => setDoing("renaming")}>
-            {texts.list.rename}
-          </Button>
-          <Button kind="quiet" onClick={() => change({ pinned: !summary.pinned })}>
-            {summary.pinned ? texts.list.unpin : texts.list.pin}
-          </Button>
-          <Button kind="quiet" onClick={() => change({ archived: !summary.archived })}>
-            {summary.archived ? texts.list.unarchive : texts.list.archive}
-          </Button>
-          <Button kind="quiet" onClick={() => setDoing("deleting")}>
-            {texts.list.delete}
-          </Button>
-        </div>
-      ) : null}
-      {doing === "deleting" ? <Deletion id={id} title={title} onClose={() => setDoing("nothing")} /> : null}
-    </li>
-  );
-}
-
-/** What it works on: the end of its folder's path, and its model without the provider. */
-function about({ workspace, model }: SessionSummary): string {
-  const folder = workspace.split("/").filter(Boolean).at(-1) ?? "";
-  return [folder, model.replace(/^\w+:/, "")].filter(Boolean).join(" · ");
-}
-
-function Dot({ summary }: { summary: SessionSummary }) {
-  if (summary.state === "running") return <span class="session-list-dot is-running" aria-hidden="true" />;
-  if (summary.state === "waiting") return <span class="session-list-dot is-waiting" aria-hidden="true" />;
-  const bad = summary.failed || summary.state === "damaged";
-  return <span class={bad ? "session-list-dot is-bad" : "session-list-dot"} aria-hidden="true" />;
-}
-
-function When({ summary }: { summary: SessionSummary }) {
-  const { state, failed, changed_at } = summary;
-  if (state === "waiting") return <small class="is-waiting">{texts.list.waiting}</small>;
-  if (state === "running") return <small class="is-running">{texts.list.running}</small>;
-  if (state === "damaged") return <small class="is-bad">{texts.list.damaged}</small>;
-  if (failed) return <small class="is-bad">{texts.list.failed}</small>;
-  const fresh = minute.value / 1_000 - changed_at < 60;
-  return <small>{fresh ? texts.list.now : clockTime(changed_at)}</small>;
-}
-
-function Rename({ title, onDone }: { title: string; onDone: (title: string | null) => void }) {
-  const [text, setText] = useState(title);
-  return (
-    <form
-      class="session-list-rename"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onDone(text.trim() === title ? null : text.trim());
-      }}
-    >
-      <input
-        aria-label={texts.list.title}
-        value={text}
-        ref={(field) => field?.focus()}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
-          event.preventDefault();
-          onDone(null);
-        }}
-      />
-      <Button type="submit">{texts.save}</Button>
-    </form>
-  );
-}
-
-function Deletion({ id, title, onClose }: { id: string; title: string; onClose: () => void }) {
-  const remove = async (): Promise<void> => {
-    if (!(await attempt(() => keryx.deleteSession(id)))) return onClose();
-    sessions.forget(id);
-  };
-  return (
-    <Dialog title={texts.deletion.title} onClose={onClose}>
-      <h2>{texts.deletion.title}</h2>
-      <p>{texts.deletion.body(title)}</p>
-      <div class="layout-buttons">
-        <Button onClick={onClose}>{texts.cancel}</Button>
-        <Button kind="stop" onClick={() => void remove()}>
-          {texts.deletion.confirm}
-        </Button>
-      </div>
-    </Dialog>
-  );
 }

@@ -6,10 +6,12 @@ import type { Connection } from "../api/event_stream";
 import { asProblem, type Problem } from "../api/problem";
 import { SharedStream, type StreamOpening } from "../api/shared_stream";
 import { onRest } from "../api/tab_presence";
-import type { SessionPage, SessionSummary } from "../api/types";
+import type { SessionPage, SessionSummary, TagCount } from "../api/types";
 import { firstSessions } from "../session/prefetch";
 import { minute } from "../ui/clock";
 import { type Group, groupByDay } from "./day_groups";
+import { isListed } from "./listed";
+import { countsDiffer, type Folder, foldersOf } from "./tag_folders";
 
 /** So many are read again after a stream was lost. */
 const NEWEST = 200;
@@ -22,6 +24,8 @@ export class Sessions {
   /** Whether there are more than are loaded, of those now shown. */
   readonly more = computed(() => this.next.value[Number(this.archived.value)] !== null);
   readonly groups: { readonly value: readonly Group[] };
+  /** The tags as folders, of what is now shown. */
+  readonly folders: { readonly value: readonly Folder[] };
   /** What was deleted last, so that a screen that shows it can say so. */
   readonly deleted = signal<string | null>(null);
   /** How many wait for an answer, of those that are loaded. */
@@ -31,6 +35,9 @@ export class Sessions {
 
   private readonly table = new Map<string, Signal<SessionSummary>>();
   private readonly version = signal(0);
+  /** All tags with their counts, as the server said last. */
+  private readonly counts = signal<readonly TagCount[]>([]);
+  private counting: "no" | "once" | "again" = "no";
   /** Where the next page begins: of the plain ones, of the archived ones. Zero: not asked yet. */
   private readonly next = signal<readonly [number | null, number | null]>([0, 0]);
   /** All that changed up to here is in the table, of what is loaded. */
@@ -50,6 +57,11 @@ export class Sessions {
         shown.filter((summary) => isListed(summary, this.archived.value)),
         minute.value,
       );
+    });
+    this.folders = computed(() => {
+      this.version.value;
+      const loaded = [...this.table.values()].map((row) => row.peek());
+      return foldersOf(loaded, this.counts.value, this.archived.value);
     });
     this.asking = computed(() => {
       this.version.value;
@@ -90,6 +102,7 @@ export class Sessions {
     });
     this.stream = stream;
     await this.loadMore();
+    this.countTags();
     if (this.problem.value === null && this.stream === stream) stream.start();
     else this.stop();
   }
@@ -127,8 +140,29 @@ export class Sessions {
     if (this.next.value[Number(archived)] === 0) await this.loadMore();
   }
 
+  /** All sessions of a folder, which may be older than the pages that are loaded. */
+  async loadTag(tag: string): Promise<void> {
+    const archived = this.archived.peek();
+    let before: number | null = null;
+    do {
+      const page: SessionPage = await keryx.taggedSessions(tag, before, archived);
+      this.add(page.sessions);
+      before = page.next ?? null;
+    } while (before !== null);
+  }
+
+  /** Sessions that an answer told of, before the stream does. */
+  add(summaries: readonly SessionSummary[]): void {
+    batch(() => {
+      for (const summary of summaries) this.put(summary);
+      this.version.value += 1;
+    });
+  }
+
   forget(id: string): void {
+    const tagged = (this.table.get(id)?.peek().tags ?? []).length > 0;
     if (!this.table.delete(id)) return;
+    if (tagged) this.countTags();
     batch(() => {
       this.version.value += 1;
       this.deleted.value = id;
@@ -177,9 +211,33 @@ export class Sessions {
 
   private put(summary: SessionSummary): void {
     const existing = this.table.get(summary.session_id);
+    if (this.stream !== null && countsDiffer(existing?.peek(), summary)) this.countTags();
     // A page may be older than what the stream told meanwhile.
     if (existing === undefined) this.table.set(summary.session_id, signal(summary));
     else if (summary.position >= existing.peek().position) existing.value = summary;
+  }
+
+  /** Asks for the counts; what changes meanwhile is asked for once more. */
+  private countTags(): void {
+    if (this.counting !== "no") {
+      this.counting = "again";
+      return;
+    }
+    this.counting = "once";
+    keryx
+      .tags()
+      .then(
+        ({ tags }) => {
+          this.counts.value = tags;
+        },
+        // The folders of loaded sessions are there all the same.
+        () => undefined,
+      )
+      .finally(() => {
+        const again = this.counting === "again";
+        this.counting = "no";
+        if (again) this.countTags();
+      });
   }
 
   private reached(position = 0): void {
@@ -195,12 +253,6 @@ export class Sessions {
     } else if (event === "deleted") this.forget(summary.session_id);
     if (id !== null) this.reached(Number(id) || 0);
   }
-}
-
-/** A child agent is listed only while it waits for somebody. Pure. */
-export function isListed(summary: SessionSummary, archived: boolean): boolean {
-  if (summary.parent != null && summary.state !== "waiting") return false;
-  return Boolean(summary.archived) === archived;
 }
 
 /** Those that this page of the newest would list, if they were still there as they were. Pure. */

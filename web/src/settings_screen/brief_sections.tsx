@@ -1,9 +1,11 @@
 /** Sections that mostly show what other parts of the page have. */
 
 import { useEffect } from "preact/hooks";
+import * as keryx from "../api/client";
 import { RulesList } from "../approvals/rules_list";
 import { memoryShown } from "../memory/memory_shown";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
+import { ShareLinks } from "../session_dialogs/share_links";
 import { DefaultModel } from "../setup/default_model";
 import { lookForModels } from "../setup/setup_state";
 import { texts } from "../texts";
@@ -11,7 +13,9 @@ import { configuration as words } from "../texts/configuration";
 import { chooseLanguage, chosenLanguage, LANGUAGES, type Language } from "../texts/language";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
+import { Refusal } from "../ui/refusal";
 import { chooseTheme, type Theme, theme } from "../ui/theme";
+import { useRequest } from "../ui/use_request";
 import { config } from "./config_state";
 
 export function ModelsSection() {
@@ -66,6 +70,16 @@ export function AppearanceSection() {
           ))}
         </select>
       </label>
+    </div>
+  );
+}
+
+export function SharesSection() {
+  const links = useRequest(() => keryx.allShares(), []);
+  return (
+    <div class="settings-screen-part">
+      {links.problem === null ? null : <Refusal problem={links.problem} />}
+      {links.value === null ? null : <ShareLinks titled links={links.value.shares} onChange={links.again} />}
     </div>
   );
 }

@@ -16,6 +16,7 @@ import {
   MemorySection,
   ModelsSection,
   NotificationsSection,
+  SharesSection,
 } from "./brief_sections";
 import { config, configProblem, loadConfig } from "./config_state";
 import { ConflictBoxes } from "./conflict_box";
@@ -41,13 +42,21 @@ const BEFORE: Partial<Record<SectionName, ComponentType>> = {
   notifications: NotificationsSection,
   users: UsersSection,
   tokens: TokensSection,
+  shares: SharesSection,
 };
 const AFTER: Partial<Record<SectionName, ComponentType>> = { tools: ToolsetsSection, approvals: ApprovalsSection };
 
 /** What a named user may set: the configuration is the owner's. */
-const PERSONAL: readonly SectionName[] = ["approvals", "memory", "appearance", "notifications"];
+const PERSONAL: readonly SectionName[] = ["approvals", "memory", "appearance", "notifications", "shares"];
 /** Sections that config.toml has no part in. */
-const ELSEWHERE: ReadonlySet<SectionName> = new Set(["skills", "appearance", "notifications", "users", "tokens"]);
+const ELSEWHERE: ReadonlySet<SectionName> = new Set([
+  "skills",
+  "appearance",
+  "notifications",
+  "users",
+  "tokens",
+  "shares",
+]);
 
 export function SettingsScreen({ section }: { section: string }) {
   const [query, setQuery] = useState("");

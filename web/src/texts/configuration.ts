@@ -137,6 +137,11 @@ const sections = {
     lead: "Programs sign in to the API with a token.",
     keywords: "token api bearer program",
   },
+  shares: {
+    title: "Shared links",
+    lead: "Links with which others read your sessions without a login.",
+    keywords: "share link public revoke",
+  },
 };
 
 export type SectionName = keyof typeof sections;

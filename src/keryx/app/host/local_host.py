@@ -84,7 +84,7 @@ class LocalHost:
         )
         # The methods of the bus are those of the dispatch: a wrapper would add nothing.
         self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
-        self.changes = self._feed.read
+        self.changes, self.note_change = self._feed.read, self._feed.note
         self.peers = HostPeers(self, home, runtime, self._dispatch, self._on_guest_change)
         self._session_services = SessionServices(
             runtime=runtime,

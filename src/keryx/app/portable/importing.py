@@ -16,11 +16,11 @@ from keryx.app.host.homes.home import STORE
 from keryx.app.host_client import HostClient
 from keryx.app.library import Keryx
 from keryx.app.portable.conversation_log import Place, conversation_log
-from keryx.app.portable.formats import LARGEST, read_file
+from keryx.app.portable.formats import LARGEST, Read, read_file
 from keryx.app.portable.message_lists import Conversation
 from keryx.app.portable.session_file import SessionFile
 from keryx.app.services.places import find_workspace
-from keryx.config import DEFAULT
+from keryx.config import DEFAULT, FrontEnd
 from keryx.engine.operations.forks import closing_facts
 from keryx.errors import UserMustActError
 from keryx.ids import new_id
@@ -46,29 +46,45 @@ async def import_file(app: Keryx, path: Path, workspace: str = ".") -> list[Impo
     client = app.host_client
     data = await client.to_thread(lambda: _content(path))
     sessions = await client.to_thread(lambda: read_file(data, str(path)))
-    tools = await client.tools_for("cli", DEFAULT)
-    place = Place(
+    folder = await client.to_thread(lambda: str(find_workspace(workspace)))
+    return await import_sessions(client, sessions, await place_in(client, "cli", folder))
+
+
+async def place_in(client: HostClient, front_end: FrontEnd, workspace: str) -> Place:
+    """Return the settings that a new session of this front end would get."""
+    tools = await client.tools_for(front_end, DEFAULT)
+    return Place(
         model=client.models.default,
-        workspace=await client.to_thread(lambda: str(find_workspace(workspace))),
+        workspace=workspace,
         tools=tuple((await client.tools_to_choose()).by_name) if tools is None else tools,
         at=Scope("import").clock.wall(),
     )
+
+
+async def import_sessions(client: HostClient, sessions: Read, place: Place) -> list[Imported]:
+    """Write these sessions into the home, all or none."""
+    files = [
+        conversation_log(session, place) if isinstance(session, Conversation) else session
+        for session in sessions
+    ]
+    for file in files:
+        _closed(file.events, file.session_id, place.at)  # raises before anything is written
     imported: list[Imported] = []
     async with AsyncExitStack() as stack:
-        store = await _writable(client, stack)
-        for session in sessions:
+        store = await writable_store(client, stack)
+        for session, file in zip(sessions, files, strict=True):
             left_out = session.left_out if isinstance(session, Conversation) else 0
-            file = (
-                conversation_log(session, place) if isinstance(session, Conversation) else session
-            )
             imported.append(Imported(await write_session(store, file, place.at), left_out))
+    if client.local_host is not None:
+        for session in imported:
+            client.local_host.note_change(session.session_id)
     return imported
 
 
 async def import_conversation(client: HostClient, conversation: Conversation, place: Place) -> str:
     """Write a conversation from elsewhere as a session of its own; return its id."""
     async with AsyncExitStack() as stack:
-        store = await _writable(client, stack)
+        store = await writable_store(client, stack)
         return await write_session(store, conversation_log(conversation, place), place.at)
 
 
@@ -78,9 +94,11 @@ async def write_session(store: Store, session: SessionFile, at: float) -> str:
     if await store.session(session_id) is not None:
         session_id = new_id("s")
     events = _closed(session.events, session_id, at)
-    first, *later = [
-        events[start : start + EVENTS_AT_ONCE] for start in range(0, len(events), EVENTS_AT_ONCE)
-    ]
+    opened = events[0]
+    is_fork = isinstance(opened, ev.SessionOpened) and opened.fork is not None
+    # What a fork inherited is known to one commit only.
+    size = len(events) if is_fork else EVENTS_AT_ONCE
+    first, *later = [events[start : start + size] for start in range(0, len(events), size)]
     # If a later part fails, nothing of the session stays.
     epoch = await store.create(
         Commit(session_id=session_id, epoch=0, events=first, blobs=session.blobs)
@@ -113,7 +131,7 @@ def _closed(
     return (*facts, *closing)
 
 
-async def _writable(client: HostClient, stack: AsyncExitStack) -> Store:
+async def writable_store(client: HostClient, stack: AsyncExitStack) -> Store:
     """Return a store to write to. Beside the host of a home, a process writes as its guest."""
     if client.local_host is not None:
         return client.store

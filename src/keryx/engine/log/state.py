@@ -24,6 +24,7 @@ SETTINGS = (
     "archived",
     "approvals",
     "read_only",
+    "tags",
 )
 
 
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct):
     archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    tags: tuple[str, ...] = ()
 
     def apply(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
         """Apply the settings that the fact names."""

@@ -35,7 +35,8 @@ async def fork(context: SessionContext, dedup: Dedup, command: cm.ForkSession) -
     new = command.new_session_id
     if await store.session(new) is None:
         log = await store.events(context.fold.session_id)
-        facts = forked(log, new, command.turn_id, at=context.services.clock.wall())
+        at = context.services.clock.wall()
+        facts = forked(log, new, command.turn_id, at=at, title=command.title or None)
         epoch = await store.claim(new)
         await store.append(Commit(session_id=new, epoch=epoch, events=facts))
         context.services.changed(new)
@@ -45,9 +46,14 @@ async def fork(context: SessionContext, dedup: Dedup, command: cm.ForkSession) -
 
 
 def forked(
-    log: Sequence[ev.LoggedEvent], session_id: str, turn_id: str | None, *, at: float
+    log: Sequence[ev.LoggedEvent],
+    session_id: str,
+    turn_id: str | None,
+    *,
+    at: float,
+    title: str | None = None,
 ) -> tuple[ev.LoggedEvent, ...]:
-    """Return the facts of the new session. Pure."""
+    """Return the facts of the new session; without a `title`, its title says what it is. Pure."""
     opened = log[0]
     assert isinstance(opened, ev.SessionOpened), "a log begins with its opening"
     up_to = _last_shared(log, turn_id)
@@ -73,8 +79,10 @@ def forked(
 
     append(_later_facts(log, up_to))
     append(_closing_facts(fold))
-    if fold.settings.title:
-        append([(ev.SessionChanged, {"by": BY, "title": f"{fold.settings.title} (fork)"})])
+    if title is None and fold.settings.title:
+        title = f"{fold.settings.title} (fork)"
+    if title is not None:
+        append([(ev.SessionChanged, {"by": BY, "title": title})])
     return tuple(facts)
 
 

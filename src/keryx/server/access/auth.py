@@ -66,6 +66,8 @@ class Access:
         self._checked_at = -math.inf
         self._link = Link(clock)
         self._attempts = RateLimit(clock)
+        self.share_attempts = RateLimit(clock)
+        """Attempts to open links to shared sessions."""
         self._trying = 0
 
     async def load(self, password: str | None = None) -> None:

@@ -217,7 +217,7 @@ async def upload(
     request: Request[Any, Any, Any], service: TheService, name: FileName = ""
 ) -> schemas.Uploaded:
     """Upload a file to attach: the body is its bytes, Content-Type its media type."""
-    data = await _read_upload(request, service.upload_limit)
+    data = await read_upload(request, service.upload_limit)
     if not data:
         raise unprocessable("The upload is empty", "send the bytes of the file as the body")
     uploaded = schemas.Uploaded(
@@ -230,7 +230,7 @@ async def upload(
     return uploaded
 
 
-async def _read_upload(request: Request[Any, Any, Any], limit: int) -> bytes:
+async def read_upload(request: Request[Any, Any, Any], limit: int) -> bytes:
     """Read the body up to the limit; `ProblemError` if it is larger.
 
     Some bytes beyond the limit are read, because a client that is cut off while it sends does not

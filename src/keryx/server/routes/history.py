@@ -1,13 +1,13 @@
-"""The history of a session: read, undo, revert, fork, compact and export it."""
+"""The history of a session: read, undo, revert, fork and compact it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from litestar import get, post
 from litestar.params import JSONBody
-from litestar.response import Stream
+from msgspec import UNSET
 
 from keryx import commands as cm
 from keryx import events as ev
@@ -30,7 +30,7 @@ from keryx.server.routes.params import (
 )
 from keryx.server.service import Service
 
-EXPORTED_AT_ONCE = 500
+READ_AT_ONCE = 500
 MOST_PAGES_OF_PLAN = 6
 """A plan further back than this many pages of the transcript is not the current one any more."""
 
@@ -81,13 +81,13 @@ async def plan(service: TheService, session_id: SessionId) -> NewestPlan:
     before: int | None = None
     for _ in range(MOST_PAGES_OF_PLAN):
         rows = await service.host_client.store.transcript(
-            session_id, before=before, limit=EXPORTED_AT_ONCE
+            session_id, before=before, limit=READ_AT_ONCE
         )
         for row in reversed(rows):
             written = plan_of(row.event)
             if written is not None:
                 return NewestPlan(written.items, row.seq)
-        if len(rows) < EXPORTED_AT_ONCE:
+        if len(rows) < READ_AT_ONCE:
             break
         before = rows[0].seq
     return NewestPlan()
@@ -204,6 +204,7 @@ async def fork(
         by=caller.name,
         new_session_id=new,
         turn_id=data.turn_id,
+        title=UNSET if data.title is None else data.title,
     )
     await _do(service, command)
     return await service.view(new)
@@ -230,24 +231,6 @@ async def compact(
     return schemas.Nothing()
 
 
-@get("/api/sessions/{session_id:str}/export", media_type="application/x-ndjson")
-async def export(service: TheService, session_id: SessionId) -> Stream:
-    """The log, a fact a line."""
-    await service.row(session_id)
-    return Stream(
-        _lines(service.host_client.store, session_id),
-        media_type="application/x-ndjson",
-        headers={"content-disposition": f'attachment; filename="{session_id}.ndjson"'},
-    )
-
-
-async def _lines(store: Store, session_id: str) -> AsyncGenerator[bytes]:
-    after = 0
-    while facts := await store.events(session_id, after=after, limit=EXPORTED_AT_ONCE):
-        yield b"".join(ev.encode(fact).replace(b"\n", b" ") + b"\n" for fact in facts)
-        after = facts[-1].seq
-
-
 async def _do(service: Service, command: cm.Command) -> bool:
     """Do the command; a refusal is a conflict with the session's state, not a wrong request."""
     with refusals_as_conflicts():
@@ -267,5 +250,5 @@ async def _refuse_other(store: Store, session_id: str, new: str) -> None:
 
 ROUTES = (
     *(transcript, facts, plan, context, changes, revert),
-    *(undo, restore, fork, compact, export),
+    *(undo, restore, fork, compact),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
+import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, UnsetType
@@ -13,6 +14,7 @@ from keryx.app.host.socket_protocol import NewSession
 from keryx.config import DEFAULT
 from keryx.ids import new_id
 from keryx.ports.store import SessionRow, Store
+from keryx.ports.tags import TagCount
 from keryx.server import schemas
 from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import (
@@ -31,6 +33,7 @@ Search = Annotated[
     str | None, QueryParameter(max_length=500, description="Words to be found in all sessions.")
 ]
 
+Tag = Annotated[str | None, QueryParameter(max_length=200, description="In any case.")]
 TaughtMemory = Annotated[
     Literal["keep", "forget"],
     QueryParameter(description="What becomes of what only this session taught."),
@@ -45,18 +48,21 @@ async def list_sessions(
     before: Before = None,
     archived: FromQuery[bool] = False,  # noqa: FBT002 (a parameter of the query)
     parent: FromQuery[str] = "",
+    tag: Tag = None,
 ) -> schemas.SessionList:
     """The sessions, last changed first; or with `search`, what was found in them.
 
     With `parent`, the sessions of the child agents of that session. Otherwise only those child
-    agents are listed that wait for a person, on the first page.
+    agents are listed that wait for a person, on the first page. With `tag`, only sessions with it.
     """
     store = service.host_client.store
     if search is not None:
         return schemas.SessionList(hits=await _hits(store, search, limit))
-    rows = await store.sessions(limit=limit, before=before, archived=archived, parent=parent)
+    rows = await store.sessions(
+        limit=limit, before=before, archived=archived, parent=parent, tag=tag
+    )
     following = rows[-1].position if len(rows) == limit else None
-    if before is None and not archived and not parent:
+    if before is None and not archived and not parent and tag is None:
         rows = sorted([*rows, *await _waiting_children(store)], key=lambda row: -row.position)
     return schemas.SessionList(sessions=tuple(rows), next=following)
 
@@ -82,6 +88,18 @@ async def _hits(store: Store, words: str, limit: int) -> tuple[schemas.Hit, ...]
         for hit in hits
         if (row := rows[hit.session_id]) is not None  # deleted meanwhile
     )
+
+
+class TagList(msgspec.Struct, frozen=True):
+    """The tags that sessions have, in the order of the alphabet."""
+
+    tags: tuple[TagCount, ...]
+
+
+@get("/api/tags")
+async def list_tags(service: TheService) -> TagList:
+    """The tags of all sessions, and how many sessions have each."""
+    return TagList(tuple(await service.host_client.store.tags()))
 
 
 @post("/api/sessions", status_code=201)
@@ -179,6 +197,7 @@ async def change_session(
         workspace=workspace,
         approvals=data.approvals,
         read_only=data.read_only,
+        tags=data.tags,
     )
     await service.do(command)
     return await service.view(session_id)
@@ -197,4 +216,4 @@ async def delete_session(
         raise not_found(f"There is no session {session_id}", "it may have been deleted before")
 
 
-ROUTES = (list_sessions, open_session, show_session, change_session, delete_session)
+ROUTES = (list_sessions, list_tags, open_session, show_session, change_session, delete_session)

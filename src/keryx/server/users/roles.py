@@ -15,7 +15,7 @@ FORBIDDEN: Final = 403
 
 _EVERYBODY: Final = re.compile(
     r"/api/(health|login|logout|me|openapi\.json|events|uploads|models|tools|profiles|usage)(/.*)?"
-    r"|/api/(sessions|memory|approvals)(/.*)?"
+    r"|/api/(sessions|tags|exports|shares|memory|approvals)(/.*)?"
     r"|/v1/.*"
 )
 _READ_ONLY: Final = re.compile(r"/api/setup|/api/trust/folder")

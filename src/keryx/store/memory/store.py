@@ -26,6 +26,7 @@ from keryx.ports.store import (
     TranscriptRow,
     records_of,
 )
+from keryx.ports.tags import TagCount
 from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.memory.tables import (
@@ -35,6 +36,7 @@ from keryx.store.memory.tables import (
     check_free,
     check_inbox,
     check_sequence,
+    count_tags,
     hits_in,
     is_listed,
     session_row,
@@ -179,16 +181,21 @@ class MemoryStore(MemoryUsage):
         after: int | None = None,
         archived: bool | None = False,
         parent: str | None = "",
+        tag: str | None = None,
     ) -> list[SessionRow]:
         self._check_open()
         rows = [
             session_row(session_id, session)
             for session_id, session in self._sessions.items()
-            if is_listed(session, archived=archived, parent=parent)
+            if is_listed(session, archived=archived, parent=parent, tag=tag)
             and (before is None or session.position < before)
             and (after is None or session.position > after)
         ]
         return sorted(rows, key=lambda row: -row.position)[:limit]
+
+    async def tags(self) -> list[TagCount]:
+        self._check_open()
+        return count_tags(self._sessions.values())
 
     async def session(self, session_id: str) -> SessionRow | None:
         session = self._find(session_id)

@@ -5,7 +5,7 @@ A commit is checked before the first change, so nothing ever needs to be rolled 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keryx.errors import (
@@ -18,6 +18,7 @@ from keryx.errors import (
 from keryx.events import LoggedEvent, ParentCall
 from keryx.ports.search import Found
 from keryx.ports.store import Commit, InboxRow, SessionRow, SessionState, TranscriptRow
+from keryx.ports.tags import TagCount, tag_key
 from keryx.store.projections import as_delivered, state_of
 from keryx.store.search.query import Query
 from keryx.store.search.searchable_text import texts_of
@@ -52,6 +53,7 @@ class Session:
     outbox: set[str] = field(default_factory=set[str])
     fields: SessionFields = field(default_factory=lambda: NEW_SESSION)
     parent: ParentCall | None = None
+    tags: tuple[str, ...] = ()
     step_model: str = ""
     position: int = 0
     is_damaged: bool = False
@@ -97,6 +99,7 @@ def apply(session: Session, changes: Projection) -> None:
     session.step_model = changes.step_model
     session.fields = changes.fields_after(session.fields)
     session.parent = session.parent or changes.parent
+    session.tags = session.tags if changes.tags is None else changes.tags
     for message_id, seq in changes.changed:
         if ("message", message_id) in session.open:
             session.open["message", message_id].append(seq)
@@ -125,14 +128,35 @@ def _undo(session: Session, changes: Projection) -> None:
             target[seq] = source.pop(seq)
 
 
-def is_listed(session: Session, *, archived: bool | None, parent: str | None) -> bool:
+def is_listed(
+    session: Session, *, archived: bool | None, parent: str | None, tag: str | None = None
+) -> bool:
     """Return whether a session is in such a list; see `Store.sessions`."""
     opened_by = "" if session.parent is None else session.parent.session_id
     return (
         bool(session.log)
         and archived in (None, bool(session.fields.archived))
         and parent in (None, opened_by)
+        and (tag is None or tag_key(tag) in map(tag_key, session.tags))
     )
+
+
+def count_tags(sessions: Iterable[Session]) -> list[TagCount]:
+    """Return the tags of these sessions, in the order of the alphabet."""
+    names: dict[str, list[tuple[str, bool]]] = {}
+    for session in sessions:
+        if is_listed(session, archived=None, parent=""):
+            for name in session.tags:
+                uses = names.setdefault(tag_key(name), [])
+                uses.append((name, bool(session.fields.archived)))
+    return [
+        TagCount(
+            name=min(name for name, _ in uses),
+            sessions=sum(not is_archived for _, is_archived in uses),
+            archived=sum(is_archived for _, is_archived in uses),
+        )
+        for _, uses in sorted(names.items())
+    ]
 
 
 def ancestry(sessions: Mapping[str, Session], session_id: str) -> list[str]:
@@ -158,6 +182,7 @@ def session_row(session_id: str, session: Session) -> SessionRow:
         changed_at=session.log[-1].at,
         position=session.position,
         parent=session.parent,
+        tags=session.tags,
     )
 
 

@@ -223,7 +223,17 @@ _SIXTH: Final = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+_SEVENTH: Final = (
+    # A table of its own, so that a commit which changes no tags does not touch them.
+    """CREATE TABLE tags (
+        no INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (no, key)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX tags_by_key ON tags (key)",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (
+    *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH),
+)
 
 
 def version_of(

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from keryx.ports.store import Blob, SessionState
+from keryx.ports.tags import tag_key
 from keryx.store.projections import state_of
 from keryx.store.sqlite.usage import tables as usage
 from keryx.store.table_changes import Projection, TranscriptEntry
@@ -55,8 +56,16 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     if changes.parent is not None:
         parent = (changes.parent.session_id, changes.parent.call_id)
         run("UPDATE sessions SET parent = ?, parent_call = ? WHERE no = ?", (*parent, no))
+    if changes.tags is not None:
+        _write_tags(connection, no, changes.tags)
     _undo(connection, no, changes)
     usage.add(connection, no, changes)
+
+
+def _write_tags(connection: sqlite3.Connection, no: int, tags: Sequence[str]) -> None:
+    connection.execute("DELETE FROM tags WHERE no = ?", (no,))
+    rows = [(no, tag_key(tag), tag) for tag in tags]
+    connection.executemany("INSERT INTO tags VALUES (?, ?, ?)", rows)
 
 
 def fill(connection: sqlite3.Connection, no: int, changes: Projection) -> None:

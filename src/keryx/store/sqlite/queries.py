@@ -22,6 +22,7 @@ from keryx.events import (
     StepReplied,
 )
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow
+from keryx.ports.tags import TagCount, tag_key
 from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.projections import as_delivered
@@ -31,7 +32,8 @@ from keryx.store.sqlite.usage.queries import usage
 
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
-    " created_at, changed_at, position, parent, parent_call FROM sessions WHERE last_seq > 0"
+    " created_at, changed_at, position, parent, parent_call, (SELECT group_concat(name, char(10))"
+    " FROM tags WHERE tags.no = sessions.no) FROM sessions WHERE last_seq > 0"
 )
 _IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
 # Larger than any seq or position, so that "before" always has a value.
@@ -89,19 +91,31 @@ def sessions(
     after: int | None,
     archived: bool | None,
     parent: str | None,
+    tag: str | None,
 ) -> list[SessionRow]:
     # For both kinds SQLite reads the index twice and merges the results.
     kinds = (0, 1) if archived is None else (int(archived),)
     select = f"{_SESSION} AND archived = ? AND position < ? AND position > ?"
-    bounds = [_END if before is None else before, -1 if after is None else after]
+    matches: list[int | str] = [_END if before is None else before, -1 if after is None else after]
     if parent is not None:
         select += " AND parent = ?"
-    matches = bounds if parent is None else [*bounds, parent]
+        matches.append(parent)
+    if tag is not None:
+        select += " AND no IN (SELECT no FROM tags WHERE key = ?)"
+        matches.append(tag_key(tag))
     rows = connection.execute(
         " UNION ALL ".join([select] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
         (*(value for kind in kinds for value in (kind, *matches)), limit),
     )
     return [_session_row(row) for row in rows]
+
+
+def tags(connection: sqlite3.Connection) -> list[TagCount]:
+    rows = connection.execute(
+        "SELECT min(name), sum(archived = 0), sum(archived = 1) FROM tags JOIN sessions USING (no)"
+        " WHERE parent = '' GROUP BY key ORDER BY key"
+    )
+    return [TagCount(name=row[0], sessions=row[1], archived=row[2]) for row in rows]
 
 
 def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
@@ -124,6 +138,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
         changed_at=row[10],
         position=row[11],
         parent=ParentCall(session_id=row[12], call_id=row[13]) if row[12] else None,
+        tags=tuple(sorted(row[14].split("\n"), key=tag_key)) if row[14] else (),
     )
 
 

@@ -20,6 +20,7 @@ from keryx.errors import StoreDamagedError, StoreError
 from keryx.events import LoggedEvent
 from keryx.ports.search import Covered, Found
 from keryx.ports.store import Commit, InboxRow, OutboxRow, SessionRow, TranscriptRow
+from keryx.ports.tags import TagCount
 from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.sqlite import queries, writes
@@ -172,11 +173,15 @@ class SqliteStore(SqliteUsage):
         after: int | None = None,
         archived: bool | None = False,
         parent: str | None = "",
+        tag: str | None = None,
     ) -> list[SessionRow]:
-        filters = {"archived": archived, "parent": parent}
+        filters = {"archived": archived, "parent": parent, "tag": tag}
         return await self._readers.submit(
             partial(queries.sessions, limit=limit, before=before, after=after, **filters)
         )
+
+    async def tags(self) -> list[TagCount]:
+        return await self._readers.submit(queries.tags)
 
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))

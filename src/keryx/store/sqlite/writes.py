@@ -152,7 +152,7 @@ def delete(transaction: Transaction, session_id: str) -> bool:
     )
     for table in (
         *("names", "events", "inbox", "claims", "open"),
-        *("transcript", "undone", "outbox", "sessions"),
+        *("transcript", "undone", "tags", "outbox", "sessions"),
     ):
         connection.execute(f"DELETE FROM {table} WHERE no = ?", (no,))  # noqa: S608 (names of ours)
     usage.move_to_deleted(connection, no)

@@ -1,0 +1,1 @@
+"""The routes that turn sessions into files, and files into sessions."""

@@ -1,0 +1,1 @@
+"""The routes about links to sessions."""

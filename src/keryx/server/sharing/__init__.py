@@ -1,0 +1,1 @@
+"""Read-only links to sessions, for people without a login."""
