@@ -163,7 +163,7 @@ async def test_somebody_without_a_login_reads_what_was_shared_until_it_is_revoke
     await begun(tab, stage, "Read this")
     await tab.choose("Read this", "Share")
     sharing = dialog(tab, "Share")
-    await sharing.get_by_role("combobox", name="The link works for").select_option("1 day")
+    await sharing.get_by_role("combobox", name="Expires").select_option("After 1 day")
     await sharing.get_by_role("button", name="Create link").click()
     link = await sharing.get_by_role("textbox", name="Link").input_value()
     assert link.startswith(house.served.url)
@@ -197,7 +197,9 @@ async def test_it_looks_right_and_axe_finds_nothing(
     async with person(chromium, house.served.url, state=house.state, **LOOKS[look]) as somebody:
         tab = await somebody.opens()
         eye = Eye(tab, tmp_path, f"kept-{look}", AXE.read_text())
-        house.stage.on("A tagged one", Reply(text="# Herbs\n\n- **Thyme**\n- `sage`\n\n```sh\nls\n```"))
+        house.stage.on(
+            "A tagged one", Reply(text="# Herbs\n\n- **Thyme**\n- `sage`\n\n```sh\nls\n```")
+        )
         await tab.say("A tagged one")
         await expect(tab.said.first).to_have_text("A tagged one")
         await tab.settles()

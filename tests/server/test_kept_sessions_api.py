@@ -210,9 +210,7 @@ async def test_an_imported_session_allows_and_reverts_nothing_by_itself(tmp_path
 
 
 async def shared(client: Client, session_id: str, **body: Any) -> dict[str, Any]:
-    made: dict[str, Any] = await client.post(
-        f"/api/sessions/{session_id}/shares", body, status=201
-    )
+    made: dict[str, Any] = await client.post(f"/api/sessions/{session_id}/shares", body, status=201)
     return made
 
 
@@ -353,6 +351,23 @@ async def test_a_link_finds_the_home_of_its_user(tmp_path: Path) -> None:
         assert (await opened(here, f"/share/0/{rest}")).status == 404
         await here.client.ask("PATCH", "/api/users/anna", json={"disabled": True})
         assert (await opened(here, hers["path"])).status == 404
+
+
+@pytest.mark.promise("page20.19")
+async def test_a_link_works_below_the_prefix_of_a_proxy(tmp_path: Path) -> None:
+    async with served_host(tmp_path, trusted_proxies=("127.0.0.1",)) as here:
+        session_id = await spoken(here.client, "hello")
+        link = await shared(here.client, session_id)
+        for number in range(8):
+            # Each client is counted by itself: those who try in vain keep nobody else out.
+            reader = here.browser(
+                **{"X-Forwarded-Prefix": "/keryx", "X-Forwarded-For": f"192.0.2.{number}"}
+            )
+            answer = await reader.ask("GET", f"/keryx{link['path']}x")
+            assert answer.status == 404
+            answer = await reader.ask("GET", f"/keryx{link['path']}")
+            assert answer.status == 200
+            assert b"hello" in answer.raw
 
 
 @pytest.mark.promise("page20.18", "page20.19")

@@ -134,7 +134,9 @@ def _article(entry: Entry, blobs: Mapping[str, bytes]) -> str:
                 f"<details><summary>Reasoning</summary><pre>{html.escape(entry.detail)}</pre>"
                 "</details>"
             )
-        body += _reply(entry.text) if entry.kind == "agent" else f"<pre>{html.escape(entry.text)}</pre>"
+        body += (
+            _reply(entry.text) if entry.kind == "agent" else f"<pre>{html.escape(entry.text)}</pre>"
+        )
     return f'<article class="{entry.kind}">{body}{files}</article>'
 
 

@@ -58,7 +58,9 @@ async def list_sessions(
     store = service.host_client.store
     if search is not None:
         return schemas.SessionList(hits=await _hits(store, search, limit))
-    rows = await store.sessions(limit=limit, before=before, archived=archived, parent=parent, tag=tag)
+    rows = await store.sessions(
+        limit=limit, before=before, archived=archived, parent=parent, tag=tag
+    )
     following = rows[-1].position if len(rows) == limit else None
     if before is None and not archived and not parent and tag is None:
         rows = sorted([*rows, *await _waiting_children(store)], key=lambda row: -row.position)

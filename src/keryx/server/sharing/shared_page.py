@@ -91,9 +91,7 @@ class SharedPages:
         conversation = await service.threads.to_thread(readable, events)
         blobs = await _pictures(store, conversation) if record.attachments else {}
         note = _note(record, events[-1].at)
-        return await service.threads.to_thread(
-            lambda: html_page(conversation, blobs, note=note)
-        )
+        return await service.threads.to_thread(lambda: html_page(conversation, blobs, note=note))
 
     async def _service_of(self, home: str) -> Service | None:
         """Return the service of the home that a link names; None: there is no such home."""
