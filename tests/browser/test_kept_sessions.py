@@ -163,7 +163,7 @@ async def test_somebody_without_a_login_reads_what_was_shared_until_it_is_revoke
     await begun(tab, stage, "Read this")
     await tab.choose("Read this", "Share")
     sharing = dialog(tab, "Share")
-    await sharing.get_by_role("combobox", name="The link works for").select_option("1 day")
+    await sharing.get_by_role("combobox", name="Expires").select_option("After 1 day")
     await sharing.get_by_role("button", name="Create link").click()
     link = await sharing.get_by_role("textbox", name="Link").input_value()
     assert link.startswith(house.served.url)

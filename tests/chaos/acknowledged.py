@@ -392,11 +392,14 @@ async def an_answered_question(world: World) -> None:
 async def settings_hold(world: World) -> None:
     settings = (await world.session.view()).settings
     assert (settings.title, settings.effort, settings.pinned) == ("New", "high", True)
+    assert [row.tags for row in await world.app.store.sessions(tag="work")] == [("Tea", "Work")]
 
 
 @case(cm.ChangeSession, settings_hold)
 async def changed_settings(world: World) -> None:
-    await world.tell(cm.ChangeSession, title="New", effort="high", pinned=True)
+    await world.tell(
+        cm.ChangeSession, title="New", effort="high", pinned=True, tags=("Work", "Tea")
+    )
 
 
 async def summary_stands(world: World) -> None:

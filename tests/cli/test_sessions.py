@@ -20,6 +20,25 @@ WRITE = {
 }
 
 
+@pytest.mark.promise("page20.18")
+def test_sessions_are_tagged_and_listed_by_tag(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with model_server(home, {"text": "Yes."}):
+        assert keryx(home, "run", "Is it tagged?").returncode == 0
+    name = only_session(home)
+    assert keryx(home, "sessions", "tag", name, " Next week", "work", "WORK").stdout == (
+        "Next week\nwork\n"
+    )
+    assert name in keryx(home, "sessions", "list", "--tag", "Work").stdout
+    assert "#work" in keryx(home, "sessions", "list").stdout
+    assert keryx(home, "sessions", "list", "--tag", "tea").stdout == ""
+    refused = keryx(home, "sessions", "tag", name, "x" * 41)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "at most 40 characters" in refused.stderr
+    assert keryx(home, "sessions", "tag", name).stdout == "Next week\nwork\n"
+    assert keryx(home, "sessions", "tag", name, "--remove").stdout == ""
+
+
 def only_session(home: Path) -> str:
     (row,) = keryx(home, "sessions", "list").stdout.splitlines()
     return row.split()[0]

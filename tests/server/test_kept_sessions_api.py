@@ -353,6 +353,23 @@ async def test_a_link_finds_the_home_of_its_user(tmp_path: Path) -> None:
         assert (await opened(here, hers["path"])).status == 404
 
 
+@pytest.mark.promise("page20.19")
+async def test_a_link_works_below_the_prefix_of_a_proxy(tmp_path: Path) -> None:
+    async with served_host(tmp_path, trusted_proxies=("127.0.0.1",)) as here:
+        session_id = await spoken(here.client, "hello")
+        link = await shared(here.client, session_id)
+        for number in range(8):
+            # Each client is counted by itself: those who try in vain keep nobody else out.
+            reader = here.browser(
+                **{"X-Forwarded-Prefix": "/keryx", "X-Forwarded-For": f"192.0.2.{number}"}
+            )
+            answer = await reader.ask("GET", f"/keryx{link['path']}x")
+            assert answer.status == 404
+            answer = await reader.ask("GET", f"/keryx{link['path']}")
+            assert answer.status == 200
+            assert b"hello" in answer.raw
+
+
 @pytest.mark.promise("page20.18", "page20.19")
 async def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     """Tags, a copy, an import and a link: the server is killed right after each answer."""

@@ -165,6 +165,11 @@ const sections: english.Configuration["sections"] = {
     lead: "Programme melden sich mit einem Token bei der API an.",
     keywords: "token api bearer programm",
   },
+  shares: {
+    title: "Geteilte Links",
+    lead: "Mit diesen Links lesen andere Ihre Sitzungen ohne Anmeldung.",
+    keywords: "teilen link öffentlich widerrufen",
+  },
 };
 
 const choices: english.Configuration["choices"] = {

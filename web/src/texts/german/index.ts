@@ -6,6 +6,7 @@ import { approvals, rules } from "./approvals";
 import { commands, composer, help, queue, steer } from "./composer";
 import { connection, error, problem, unreachable, unreadable } from "./errors";
 import { changes, context, files, inspector } from "./inspector";
+import { exporting, importing, selecting, sharing, tags } from "./kept_sessions";
 import { login } from "./login";
 import { memory } from "./memory";
 import { notifications } from "./notifications";
@@ -52,6 +53,11 @@ export const german: Catalogue = {
   login,
   list,
   deletion,
+  selecting,
+  tags,
+  exporting,
+  importing,
+  sharing,
   search,
   newSession,
   setup,
