@@ -285,6 +285,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
             ),
             calls=CALLS,
             cut=True,
+            first_token=0.5,
         ),
         turn_text(
             "step.replied",
@@ -292,7 +293,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
             '"context":{"window":100,"compact_at":80,"last_prompt_tokens":9},'
             '"stop_reason":"tool_calls","reasoning":"hm",'
             '"opaque":[{"provider":"anthropic","item":{"sig":"x"},"after_text":2,"after_calls":1}],'
-            f'"calls":{CALLS_JSON},"cut":true',
+            f'"calls":{CALLS_JSON},"cut":true,"first_token":0.5',
         ),
     ),
     (

@@ -53,6 +53,7 @@ async def test_usage_is_grouped_in_every_way_and_adds_up(tmp_path: Path) -> None
         assert (tool["name"], tool["calls"], tool["failed"]) == ("read_file", 2, 2)
         assert reports["model"]["tools"] == []
         assert sum(group["failed"] for group in reports["day"]["tools"]) == 2
+        assert reports["model"]["total"]["first_token"] >= 0
         one = await here.client.get(f"{REPORT}?by=session&session_id={min(names)}")
         assert [group["name"] for group in one["usage"]] == [min(names)]
 
@@ -86,7 +87,7 @@ async def test_a_report_is_exported_as_csv(tmp_path: Path) -> None:
         assert row.startswith("read_file,1,1,")
         by_model = (await here.client.ask("GET", f"{REPORT}.csv")).raw.decode().splitlines()
         # The cost is unknown: it is empty, not 0.
-        assert by_model[0].endswith(",cost,known_cost")
+        assert by_model[0].endswith(",cost,known_cost,first_token")
         assert ",," in by_model[1]
 
 

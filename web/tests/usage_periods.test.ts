@@ -13,6 +13,7 @@ const day = (name: string, input_tokens: number, cost: number | null = 1): Usage
   reasoning_tokens: 0,
   cost,
   known_cost: cost ?? 0,
+  first_token: null,
 });
 
 describe("a period", () => {

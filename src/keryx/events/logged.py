@@ -268,6 +268,8 @@ class StepReplied(InTurn, frozen=True, kw_only=True, tag="step.replied"):
     opaque: tuple[Opaque, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     cut: bool = False
+    first_token: float | None = None
+    """Seconds from the request until the first piece of the reply; None: there was none."""
 
 
 # -- call

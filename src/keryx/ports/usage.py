@@ -45,6 +45,10 @@ class UsageCell(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars, as far as they are known."""
     unpriced: int
     """The number of requests whose cost is unknown."""
+    timed: int
+    """The number of requests whose time to the first token is known."""
+    first_seconds: float
+    """The sum of these times."""
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):

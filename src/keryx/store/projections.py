@@ -243,12 +243,11 @@ def _add_usage(
             changes.usages.append(UsageEntry(event.at, changes.step_model, NO_USAGE, None))
         case StepAbandoned() | UsageRecorded(purpose="agent"):
             pass  # nothing was spent, or the child agent's own session has it
-        case StepReplied() | UsageRecorded():
-            is_step = isinstance(event, StepReplied)
-            model = changes.step_model if is_step else event.model
-            purpose = STEPS if is_step else event.purpose
-            usage = event.usage or NO_USAGE
-            changes.usages.append(UsageEntry(event.at, model, usage, event.cost, purpose))
+        case StepReplied(usage=usage, cost=cost, first_token=first):
+            entry = (changes.step_model, usage or NO_USAGE, cost, STEPS, first)
+            changes.usages.append(UsageEntry(event.at, *entry))
+        case UsageRecorded(model=model, usage=usage, cost=cost, purpose=purpose):
+            changes.usages.append(UsageEntry(event.at, model, usage or NO_USAGE, cost, purpose))
 
 
 def _count_calls(event: CallFinished | CallSettled, changes: Projection) -> None:

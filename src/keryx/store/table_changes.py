@@ -45,6 +45,8 @@ class UsageEntry(msgspec.Struct, frozen=True):
     usage: Usage
     cost: float | None
     purpose: str = STEPS
+    first_token: float | None = None
+    """Seconds until the first piece of the reply, if it is known."""
 
     @property
     def quarter(self) -> int:

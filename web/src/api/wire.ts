@@ -1474,6 +1474,7 @@ export interface StepReplied {
   opaque?: readonly Opaque[];
   calls?: readonly ToolCall[];
   cut?: boolean;
+  first_token?: number | null;
 }
 
 /** A retry starts the reply again: the deltas of this step so far are void. */
@@ -1797,6 +1798,7 @@ export interface UsageGroup {
   reasoning_tokens: number;
   cost: number | null;
   known_cost: number;
+  first_token: number | null;
 }
 
 export interface UsageList {

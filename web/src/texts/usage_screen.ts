@@ -23,6 +23,8 @@ export const english = {
       : "The price of these requests is unknown.",
   tokens: "Tokens",
   tokensHint: (input: number, output: number): string => `${tokens(input)} input, ${tokens(output)} output`,
+  firstToken: "First token",
+  firstTokenHint: "Mean time until a reply begins",
   cacheHits: "Cache hits",
   cacheHint: "Share of the input that the provider read from its cache",
   toolCalls: "Tool calls",

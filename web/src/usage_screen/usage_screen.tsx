@@ -7,7 +7,7 @@ import type { UsageReport } from "../api/types";
 import { leaveScreen, usageAddress } from "../navigation/route";
 import { ListButton } from "../screens/header";
 import { texts } from "../texts";
-import { money, tokens } from "../texts/amounts";
+import { money, seconds, tokens } from "../texts/amounts";
 import { PERIODS, type Period, usageScreen as words } from "../texts/usage_screen";
 import { Button } from "../ui/button";
 import { Refusal } from "../ui/refusal";
@@ -121,6 +121,9 @@ function Summary({ report: { total, all_tools: calls } }: { report: UsageReport 
       words.tokensHint(total.input_tokens, total.output_tokens),
     ],
     [words.cacheHits, words.percent(shareOf(total.cached_tokens, total.input_tokens)), words.cacheHint],
+    ...(total.first_token === null
+      ? []
+      : [[words.firstToken, seconds(total.first_token), words.firstTokenHint] as [string, string, string]]),
     [words.toolCalls, String(calls.calls), words.toolHint(calls.seconds)],
     [words.failed, String(calls.failed), words.failedHint(words.percent(shareOf(calls.failed, calls.calls)))],
   ];

@@ -33,6 +33,8 @@ class UsageGroup(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars; None: at least one request has no known cost."""
     known_cost: float
     """The costs that are known."""
+    first_token: float | None
+    """The mean of the seconds until the first token; None: it is not known of any request."""
 
     @property
     def tokens(self) -> int:
@@ -140,6 +142,7 @@ def _sum_calls(name: str, uses: Sequence[ToolUse]) -> ToolGroup:
 
 def _sum(name: str, cells: Sequence[UsageCell]) -> UsageGroup:
     known_cost = sum(cell.cost for cell in cells)
+    timed = sum(cell.timed for cell in cells)
     return UsageGroup(
         name=name,
         requests=sum(cell.requests for cell in cells),
@@ -150,4 +153,5 @@ def _sum(name: str, cells: Sequence[UsageCell]) -> UsageGroup:
         # If one cost is unknown, the sum is unknown; it must not look smaller than it is.
         cost=None if any(cell.unpriced for cell in cells) else known_cost,
         known_cost=known_cost,
+        first_token=sum(cell.first_seconds for cell in cells) / timed if timed else None,
     )

@@ -42,8 +42,15 @@ class StreamingReply:
         self._calls: dict[int, list[str]] = {}
         self._opaque: list[Opaque] = []
         self.finished: Finished | None = None
-        self.was_sent = False
+        self._monotonic = context.services.clock.monotonic
+        self._sent_at: float | None = None
+        self.first_token: float | None = None
+        """Seconds from the request until the first piece of the reply."""
+
+    @property
+    def was_sent(self) -> bool:
         """Whether the request was sent: from then on it may cost something."""
+        return self._sent_at is not None
 
     @property
     def has_begun(self) -> bool:
@@ -88,11 +95,14 @@ class StreamingReply:
         self, stream: AsyncIterator[Piece], ready: Callable[[], Awaitable[None]]
     ) -> None:
         """Read the stream to its end; nothing of it is shown before `ready` returns."""
-        self.was_sent = True
+        self._sent_at = self._monotonic()
         async for piece in stream:
+            seconds = self._monotonic() - self._sent_at
             await ready()
             self._add(piece)
-            break
+            if self.has_begun:
+                self.first_token = seconds
+                break
         async for piece in stream:
             self._add(piece)
 

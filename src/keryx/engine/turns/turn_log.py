@@ -49,6 +49,7 @@ class TurnLog:
             ),
             stop_reason=None if finished is None else finished.stop_reason,
             cut=cut,
+            first_token=reply.first_token,
         )
 
     def abandoned(self, step_id: str, cause: ev.AbandonCause, *, was_asked: bool = False) -> None:

@@ -127,6 +127,8 @@ def _usage_cells(session_id: str, entries: list[UsageEntry]) -> Iterator[UsageCe
             reasoning_tokens=sum(entry.usage.reasoning_tokens for entry in cell),
             cost=sum(entry.cost or 0.0 for entry in cell),
             unpriced=sum(entry.cost is None for entry in cell),
+            timed=sum(entry.first_token is not None for entry in cell),
+            first_seconds=sum(entry.first_token or 0.0 for entry in cell),
         )
 
 

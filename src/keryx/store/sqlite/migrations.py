@@ -231,8 +231,10 @@ _SEVENTH: Final = (
     "CREATE INDEX tags_by_key ON tags (key)",
 )
 
+_EIGHTH: Final = (usage.add_times,)
+
 MIGRATIONS: Final[Sequence[Migration]] = (
-    *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH),
+    *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH),
 )
 
 

@@ -20,6 +20,8 @@ export const usageScreen: UsageScreenTexts = {
       : "Der Preis dieser Anfragen ist unbekannt.",
   tokens: "Tokens gesamt",
   tokensHint: (input, output) => `${tokens(input)} Eingabe, ${tokens(output)} Ausgabe`,
+  firstToken: "Erstes Token",
+  firstTokenHint: "Mittlere Zeit, bis eine Antwort beginnt",
   cacheHits: "Cache-Treffer",
   cacheHint: "Anteil der Eingabe, den der Anbieter aus seinem Cache gelesen hat",
   toolCalls: "Werkzeugaufrufe",

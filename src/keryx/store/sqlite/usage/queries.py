@@ -62,8 +62,8 @@ def usage_cells(
     rows = connection.execute(
         _FAMILY  # noqa: S608 (texts of ours)
         + "SELECT coalesce(s.session_id, ''), u.model, u.purpose, u.quarter, requests,"
-        " input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, unpriced"
-        " FROM usage u LEFT JOIN sessions s USING (no)"
+        " input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, unpriced,"
+        " timed, first_seconds FROM usage u LEFT JOIN sessions s USING (no)"
         + _WITHIN
         + " ORDER BY no, u.model, u.purpose, u.quarter",
         _within(session_id, since, until),

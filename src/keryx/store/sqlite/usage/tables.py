@@ -10,6 +10,7 @@ from keryx.store.table_changes import Projection, ToolEntry, UsageEntry
 CREATE: Final = (
     # cost: the known costs; unpriced: the number of requests whose cost is unknown.
     # Session number 0 stands for all deleted sessions.
+    # timed: the number of requests whose time to the first token is known, and its sum.
     """CREATE TABLE usage (
         no INTEGER NOT NULL,
         model TEXT NOT NULL,
@@ -22,6 +23,8 @@ CREATE: Final = (
         reasoning_tokens INTEGER NOT NULL,
         cost REAL NOT NULL,
         unpriced INTEGER NOT NULL,
+        timed INTEGER NOT NULL DEFAULT 0,
+        first_seconds REAL NOT NULL DEFAULT 0,
         PRIMARY KEY (no, model, purpose, quarter)
     ) WITHOUT ROWID""",
     "CREATE INDEX usage_by_time ON usage (quarter)",
@@ -42,12 +45,22 @@ _ADD_USAGE: Final = (
     " output_tokens = output_tokens + excluded.output_tokens,"
     " cached_tokens = cached_tokens + excluded.cached_tokens,"
     " reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,"
-    " cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced"
+    " cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced,"
+    " timed = timed + excluded.timed, first_seconds = first_seconds + excluded.first_seconds"
 )
+_TIMES: Final = (("timed", "INTEGER"), ("first_seconds", "REAL"))
 _ADD_CALLS: Final = (
     " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
     " failed = failed + excluded.failed, seconds = seconds + excluded.seconds"
 )
+
+
+def add_times(connection: sqlite3.Connection) -> None:
+    """Add the columns that a table of an older version lacks."""
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(usage)")}
+    for name, kind in _TIMES:
+        if name not in columns:
+            connection.execute(f"ALTER TABLE usage ADD COLUMN {name} {kind} NOT NULL DEFAULT 0")
 
 
 def add(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
@@ -62,7 +75,8 @@ def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
     """Keep the sums of a session that is deleted, without its name."""
     connection.execute(
         "INSERT INTO usage SELECT 0, model, purpose, quarter, requests, input_tokens,"  # noqa: S608 (texts of ours)
-        " output_tokens, cached_tokens, reasoning_tokens, cost, unpriced FROM usage WHERE no = ?"
+        " output_tokens, cached_tokens, reasoning_tokens, cost, unpriced, timed, first_seconds"
+        " FROM usage WHERE no = ?"
         + _ADD_USAGE,
         (no,),
     )
@@ -72,12 +86,13 @@ def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
 
 def _add_usage(connection: sqlite3.Connection, no: int, entry: UsageEntry) -> None:
     connection.execute(
-        "INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)" + _ADD_USAGE,  # noqa: S608 (texts of ours)
+        "INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)" + _ADD_USAGE,  # noqa: S608 (texts of ours)
         (
             *(no, entry.model, entry.purpose, entry.quarter),
             *(entry.usage.input_tokens, entry.usage.output_tokens),
             *(entry.usage.cached_tokens, entry.usage.reasoning_tokens),
             *(entry.cost or 0.0, int(entry.cost is None)),
+            *(int(entry.first_token is not None), entry.first_token or 0.0),
         ),
     )
 
