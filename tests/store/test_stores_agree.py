@@ -49,7 +49,7 @@ class World:
             lambda: facts.opened(few()),
             lambda: facts.renamed(few()),
             lambda: facts.tagged(*chance.sample(["Tea", "tea", "Ärger", "ärger", "a\nb"], 2)),
-            lambda: facts.tagged(),
+            facts.tagged,
             lambda: msgspec.structs.replace(
                 facts.renamed(few()), archived=chance.random() < 0.5, model=few()
             ),

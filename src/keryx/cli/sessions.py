@@ -120,8 +120,6 @@ async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
             return await _show(app.store, options.session, as_json=options.json)
         case "export":
             return await session_files.export(app, options)
-        case "tag":
-            return await _tag(app, options)
         case "replay":
             return await session_replay.replay(app, options)
         case "delete":
@@ -132,6 +130,8 @@ async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
 
 
 async def _change(app: Keryx, options: argparse.Namespace) -> int:
+    if options.verb == "tag":
+        return await _tag(app, options)
     session = await app.open(options.session)
     log = await app.store.events(options.session)
     match options.verb:

@@ -70,12 +70,12 @@ def _allowing_nothing(fact: ev.LoggedEvent) -> ev.LoggedEvent:
     return fact
 
 
-def _changes(settings: Settings, adoption: Adoption) -> dict[str, object]:
+def _changes(settings: Settings, adoption: Adoption) -> dict[str, Any]:
     place, profile = adoption.place, settings.profile
     if profile not in adoption.personalities:
         profile = DEFAULT
     is_named = settings.personality in adoption.personalities.get(profile, ())
-    here = {
+    here: dict[str, Any] = {
         "profile": profile,
         "place": LOCAL,
         "workspace": place.workspace

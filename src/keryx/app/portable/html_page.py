@@ -1,7 +1,7 @@
 """A conversation as one HTML file that needs nothing else: no script, no network, light and dark.
 
-What a text holds stays text. A reply is read as Markdown, without raw HTML and without pictures from
-elsewhere; everything else is shown as it was written.
+What a text holds stays text. A reply is read as Markdown, without raw HTML and without pictures
+from elsewhere; everything else is shown as it was written.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def document(title: str, body: str) -> bytes:
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="robots" content="noindex, nofollow"><meta name="referrer" content="no-referrer">',
+        '<meta name="robots" content="noindex, nofollow">',
+        '<meta name="referrer" content="no-referrer">',
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>",
         body,
         "</body></html>\n",

@@ -1,4 +1,4 @@
-"""Serves shared sessions: a page without a login, without scripts, and with nothing but the transcript.
+"""Serves shared sessions: a page without a login and without scripts, of the transcript alone.
 
 A link that has expired, that was revoked and that never existed get the same answer.
 """

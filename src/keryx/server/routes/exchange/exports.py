@@ -70,7 +70,7 @@ async def export(
 async def export_several(
     service: TheService, session_ids: SessionIds, format_: FormatName = "json"
 ) -> Stream:
-    """Several sessions: an archive with a file for each, or with `jsonl` one session on each line."""
+    """Several sessions: an archive with a file for each, or with `jsonl` a session on each line."""
     if not 0 < len(session_ids) <= MOST_EXPORTED:
         raise unprocessable(
             f"An export has 1 to {MOST_EXPORTED} sessions, and these are {len(session_ids)}",

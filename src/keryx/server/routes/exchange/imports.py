@@ -9,6 +9,7 @@ from litestar import Request, post
 from litestar.params import QueryParameter
 
 from keryx.app.portable.adoption import Adoption, adopted, workspace_of
+from keryx.app.portable.conversation_log import Place
 from keryx.app.portable.formats import Read, read_file
 from keryx.app.portable.importing import import_sessions, place_in
 from keryx.app.portable.session_file import SessionFile
@@ -68,7 +69,7 @@ async def import_file(
     return ImportedSessions(tuple(rows), sum(session.left_out for session in imported))
 
 
-async def _adopted(service: Service, sessions: Read, place: Any) -> Read:
+async def _adopted(service: Service, sessions: Read, place: Place) -> Read:
     profiles = service.host_client.config.profiles
     own = [session for session in sessions if isinstance(session, SessionFile)]
     adoption = Adoption(

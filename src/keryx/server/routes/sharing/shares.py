@@ -54,7 +54,7 @@ class NewShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreatedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The new link. Its secret is the end of `path`; it is not stored, and cannot be shown again."""
+    """The new link. Its secret is the end of `path`: not stored, and not shown again."""
 
     share: ShareLink
     path: str
