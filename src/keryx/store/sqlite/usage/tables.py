@@ -76,8 +76,7 @@ def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
     connection.execute(
         "INSERT INTO usage SELECT 0, model, purpose, quarter, requests, input_tokens,"  # noqa: S608 (texts of ours)
         " output_tokens, cached_tokens, reasoning_tokens, cost, unpriced, timed, first_seconds"
-        " FROM usage WHERE no = ?"
-        + _ADD_USAGE,
+        " FROM usage WHERE no = ?" + _ADD_USAGE,
         (no,),
     )
     connection.execute("DELETE FROM usage WHERE no = ?", (no,))
