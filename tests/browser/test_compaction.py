@@ -196,7 +196,7 @@ async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays
     await hands.press("Enter")
     await expect(summary(tab).get_by_role("listitem")).to_have_count(2)
     await expect(summary(tab).locator("pre")).to_have_text("BOUND = 64\n")
-    await hands.do(tab.transcript.get_by_role("button", name="Copy", exact=True).first)
+    await hands.do(tab.transcript.locator(".row-summary").get_by_role("button", name="Copy"))
     await expect(tab.transcript.get_by_role("button", name="Copied")).to_be_visible()
     assert await tab.page.evaluate("navigator.clipboard.readText()") == SUMMARY
     # It is longer than its box, and the key leads to its own end.

@@ -65,6 +65,8 @@ async def steers_and_stops(tab: Tab, hands: Hands, steered: Part) -> None:
     await steered.held()
     await expect(tab.call("terminal").nth(1)).to_contain_text("Cancelled by your steer")
     await hands.press("Escape")
+    choice = tab.page.get_by_role("button", name="Stop, then send")
+    await hands.do(choice)
     await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
 
 

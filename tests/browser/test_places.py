@@ -262,7 +262,7 @@ async def test_retries_and_settings_are_told_after_a_reload_as_they_were(
     await tab.settles()
     await tab.say("/effort high")
     await expect(tab.transcript).to_contain_text("Effort is now high.")
-    await expect(tab.transcript).to_contain_text("Retrying in")
+    await expect(tab.transcript).to_contain_text("Retried after")
     told = await tab.transcript.aria_snapshot()
     await tab.page.reload()
     await expect(tab.transcript).to_contain_text("Effort is now high.")

@@ -21,6 +21,7 @@ import msgspec
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx import commands as cm
 from keryx import events as ev
+from keryx import messages as ms
 from keryx.aio.loops import run_loop
 from keryx.app import SessionHandle
 from keryx.messages import Text, ToolMessage, UserMessage
@@ -111,7 +112,7 @@ def script(request: ModelRequest) -> ScriptedReply:
         return ScriptedReply(text="done")
     assert isinstance(last, UserMessage)
     said = "".join(part.text for part in last.content if isinstance(part, Text))
-    for name in ("hang", "ask", "risky"):
+    for name in ("hang", "ask", "risky", "look"):
         if f"use {name}" in said:
             return ScriptedReply(text="I do.", calls=[ScriptedCall(name)])
     if "write" in said:
@@ -387,6 +388,21 @@ async def an_answered_question(world: World) -> None:
     question = await world.until(ev.QuestionAsked)
     fields = {"answer": "b", "where": "test"}
     await world.tell(cm.AnswerQuestion, question_id=question.question_id, **fields)
+
+
+async def result_of_the_client_is_used(world: World) -> None:
+    finished = await world.until(ev.CallFinished)
+    assert (finished.outcome, finished.result) == ("completed", (Text("seen"),))
+    assert (await world.until(ev.TurnFinished)).outcome == "completed"
+
+
+@case(cm.AnswerCalls, result_of_the_client_is_used)
+async def a_result_of_the_client(world: World) -> None:
+    look = ms.ClientTool(name="look", parameters='{"type":"object"}', description="Look")
+    options = ms.TurnOptions(client_tools=(look,))
+    await world.tell(cm.SendMessage, text="use look", options=options, attended=False)
+    call = await world.until(ev.CallStarted)
+    await world.tell(cm.AnswerCalls, answers=(ms.CallAnswer(call.call_id, "seen"),))
 
 
 async def settings_hold(world: World) -> None:
