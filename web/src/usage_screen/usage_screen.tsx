@@ -125,7 +125,11 @@ function Summary({ report: { total, all_tools: calls } }: { report: UsageReport 
       ? []
       : [[words.firstToken, seconds(total.first_token), words.firstTokenHint] as [string, string, string]]),
     [words.toolCalls, String(calls.calls), words.toolHint(calls.seconds)],
-    [words.failed, String(calls.failed), words.failedHint(words.percent(shareOf(calls.failed, calls.calls)))],
+    [
+      words.failed,
+      String(calls.failed),
+      calls.calls === 0 ? "" : words.failedHint(words.percent(shareOf(calls.failed, calls.calls))),
+    ],
   ];
   return (
     <section aria-label={words.summary}>
