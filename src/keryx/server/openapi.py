@@ -30,6 +30,8 @@ MORE: Final = {
     "/api/sessions": (422,),
     "/api/memory": (422,),
     "/api/exports": (404, 422),
+    "/api/usage/report": (422,),
+    "/api/usage/report.csv": (422,),
     "/api/trust": (404,),
     "/api/trust/folder": (422,),
 }
