@@ -60,9 +60,6 @@ def state_of(log: Log) -> dict[str, str]:
         fold.apply(event)
     fields = dict(vars(fold))
     fields["undone"] = sorted(fold.undone)
-    fields["branches"] = {
-        name: sorted(value) if isinstance(value, set) else value
-        for name, value in vars(fold.branches).items()
-    }
+    fields["branches"] = {**vars(fold.branches), "undone": fields["undone"]}
     fields["plan"] = None if fold.turn is None else plan(fold)
     return {name: msgspec.json.encode(value).decode() for name, value in fields.items()}
