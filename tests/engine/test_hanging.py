@@ -20,6 +20,7 @@ from keryx.aio.scope import GRACE, Scope
 from keryx.engine.steps.batch import Batch
 from keryx.messages import ToolCall
 from keryx.ports.effects import NO_EFFECTS, writes
+from keryx.ports.tool import Tool
 from keryx.ports.tool_context import ToolContext
 from keryx.testing.hangs import Hang, Hangs
 from keryx.tools.function import tool
@@ -330,23 +331,30 @@ def call_of(hang: Hang, call_id: str = "hung") -> ToolCall:
     return ToolCall(call_id, hang.name)
 
 
-@pytest.mark.promise("house.1")
-async def test_an_async_tool_has_not_ended_before_its_thread_has(
-    timeless: Host, timeless_hangs: Hangs, clock: FakeClock
-) -> None:
-    """`cancelled` says that nothing of the call runs any more, threads of async tools too."""
-    host, released, begun = timeless, threading.Event(), asyncio.Event()
+def blocking_tool() -> tuple[Tool, asyncio.Event, threading.Event]:
+    """An async tool that blocks in a thread; when that has begun; and what lets it go."""
+    begun, released = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
     def block() -> None:
         loop.call_soon_threadsafe(begun.set)
         released.wait()
+        raise ValueError("nobody reads this")
 
     @tool(effects=NO_EFFECTS)
     async def extract(context: ToolContext) -> None:
         """Block in a thread of the bridge."""
         await context.to_thread(block)
 
+    return extract, begun, released
+
+
+@pytest.mark.promise("house.1")
+async def test_an_async_tool_has_not_ended_before_its_thread_has(
+    timeless: Host, timeless_hangs: Hangs, clock: FakeClock
+) -> None:
+    """`cancelled` says that nothing of the call runs any more, threads of async tools too."""
+    host, (extract, begun, released) = timeless, blocking_tool()
     environment = host.environment(extract)
     turn = host.scope.child("turn")
     batch = host.start(environment, host.call(extract), scope=turn)
@@ -366,19 +374,7 @@ async def test_an_async_tool_has_not_ended_before_its_thread_has(
 async def test_a_thread_that_ends_within_the_grace_is_cancelled(
     timeless: Host, timeless_hangs: Hangs
 ) -> None:
-    host, released, begun = timeless, threading.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def block() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        released.wait()
-        raise ValueError("nobody reads this")
-
-    @tool(effects=NO_EFFECTS)
-    async def extract(context: ToolContext) -> None:
-        """Block in a thread of the bridge."""
-        await context.to_thread(block)
-
+    host, (extract, begun, released) = timeless, blocking_tool()
     environment = host.environment(extract)
     turn = host.scope.child("turn")
     batch = host.start(environment, host.call(extract), scope=turn)

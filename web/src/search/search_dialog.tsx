@@ -24,6 +24,7 @@ export function SearchDialog({ commands, onClose }: Props) {
   const { hits, problem } = useHits(words.trim());
   const matching = matchingCommands(commands, words);
   const carryOut = (command: PaletteCommand): void => {
+    listShown.value = false;
     onClose();
     command.run();
   };

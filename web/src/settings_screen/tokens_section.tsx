@@ -2,11 +2,11 @@
 
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import { texts } from "../texts";
 import { configuration } from "../texts/configuration";
 import { Button } from "../ui/button";
 import { Refusal } from "../ui/refusal";
 import { useRequest } from "../ui/use_request";
+import { ItemList } from "./item_list";
 import { NamedItem } from "./named_item";
 import { useSaving } from "./use_saving";
 
@@ -21,32 +21,23 @@ export function TokensSection() {
   return (
     <>
       <NewToken onCreated={answer.again} />
-      {answer.problem === null ? null : <Refusal problem={answer.problem} />}
-      {answer.value === null ? (
-        answer.problem === null ? (
-          <p class="text-dim">{texts.loading}</p>
-        ) : null
-      ) : answer.value.tokens.length === 0 ? (
-        <p role="status">{words.none}</p>
-      ) : (
-        <ul class="settings-screen-items" aria-label={words.list}>
-          {answer.value.tokens.map(({ name, created, used }) => (
-            <NamedItem
-              key={name}
-              name={name}
-              about={
-                <span>
-                  {words.created(created)} · {words.used(used)}
-                </span>
-              }
-              removeWord={words.revoke}
-              removeLabel={words.revokeNamed(name)}
-              removeQuestion={words.reallyRevoke(name)}
-              onRemove={() => revoke(name)}
-            />
-          ))}
-        </ul>
-      )}
+      <ItemList answer={answer} items={answer.value?.tokens ?? null} label={words.list} none={words.none}>
+        {({ name, created, used }) => (
+          <NamedItem
+            key={name}
+            name={name}
+            about={
+              <span>
+                {words.created(created)} · {words.used(used)}
+              </span>
+            }
+            removeWord={words.revoke}
+            removeLabel={words.revokeNamed(name)}
+            removeQuestion={words.reallyRevoke(name)}
+            onRemove={() => revoke(name)}
+          />
+        )}
+      </ItemList>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { configuration } from "../texts/configuration";
 import { Button } from "../ui/button";
 import { Refusal } from "../ui/refusal";
 import { useRequest } from "../ui/use_request";
+import { ItemList } from "./item_list";
 import { NamedItem } from "./named_item";
 import { useSaving } from "./use_saving";
 
@@ -23,27 +24,18 @@ export function UsersSection() {
   return (
     <>
       <NewUser onAdded={answer.again} />
-      {answer.problem === null ? null : <Refusal problem={answer.problem} />}
-      {answer.value === null ? (
-        answer.problem === null ? (
-          <p class="text-dim">{texts.loading}</p>
-        ) : null
-      ) : answer.value.users.length === 0 ? (
-        <p role="status">{words.none}</p>
-      ) : (
-        <ul class="settings-screen-items" aria-label={words.list}>
-          {answer.value.users.map((user) => (
-            <NamedItem
-              key={user.name}
-              name={user.name}
-              about={<About user={user} />}
-              form={(close) => <UserForm user={user} onDone={answer.again} onClose={close} />}
-              removeQuestion={words.reallyRemove(user.name)}
-              onRemove={() => remove(user.name)}
-            />
-          ))}
-        </ul>
-      )}
+      <ItemList answer={answer} items={answer.value?.users ?? null} label={words.list} none={words.none}>
+        {(user) => (
+          <NamedItem
+            key={user.name}
+            name={user.name}
+            about={<About user={user} />}
+            form={(close) => <UserForm user={user} onDone={answer.again} onClose={close} />}
+            removeQuestion={words.reallyRemove(user.name)}
+            onRemove={() => remove(user.name)}
+          />
+        )}
+      </ItemList>
     </>
   );
 }
