@@ -36,8 +36,12 @@ async def test_commands_are_found_by_name_beside_what_was_said(tab: Tab, house: 
     await expect(search).to_have_count(0)
 
 
-async def test_a_question_mark_shows_all_keys_and_escape_closes_menus(tab: Tab) -> None:
-    await tab.starts_anew()
+async def test_a_question_mark_shows_all_keys_and_escape_closes_menus(
+    tab: Tab, house: House
+) -> None:
+    house.stage.on("Here I am", Reply(text="Indeed."))
+    await tab.begin("Here I am")
+    await expect(tab.replies.last).to_have_text("Indeed.")
     await tab.box.blur()
     await tab.page.keyboard.press("?")
     keys = tab.page.get_by_role("dialog", name="Commands and keys")
