@@ -11,9 +11,11 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
-# Debian's own packages, where they may be installed; whoever calls this says what to do if not.
-APT_INSTALL = as=$$(test $$(id -u) = 0 || echo sudo); $$as apt-get -qq update && \
-	$$as apt-get -qq install --yes --no-install-recommends
+# Debian's own packages, where they may be installed; whoever calls this says what to do if not. Two
+# clones may do this at the same time: each waits until the other has released the locks of apt.
+APT_GET = $$as flock --timeout 600 /var/lib/apt/lists apt-get -qq -o DPkg::Lock::Timeout=600
+APT_INSTALL = as=$$(test $$(id -u) = 0 || echo sudo); $(APT_GET) update && \
+	$(APT_GET) install --yes --no-install-recommends
 
 # Debian keeps a part of Python that virtual environments need in a package of its own. It is looked
 # for first: without it `venv` leaves half an environment behind, which the next run takes for a whole.

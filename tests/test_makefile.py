@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,31 +29,67 @@ REFUSES = """#!/bin/sh
 echo "E: Unable to acquire the dpkg frontend lock, are you root?" >&2
 exit 100
 """
+# Two at the same time fail, as the real one does. The first waits in the middle until it may go on.
+ONE_AT_A_TIME = """#!/bin/sh
+mkdir "$WORLD/apt-lock" || exit 100
+if mkdir "$WORLD/first"; then read -r _ < "$WORLD/gate"; fi
+case "$*" in *install*) touch "$WORLD/installed" ;; esac
+rmdir "$WORLD/apt-lock"
+"""
 SUDO = """#!/bin/sh
 exec "$@"
 """
+# The real one, which says first that somebody is about to wait.
+FLOCK = """#!/bin/sh
+touch "$WORLD/waits-$$"
+exec {flock} "$@"
+"""
 
 
-def make_environment(world: Path, apt_get: str) -> subprocess.CompletedProcess[str]:
-    """Run the rule that makes the virtual environment, with these programs on the PATH."""
+def start_make(world: Path, apt_get: str, venv: str = "venv") -> subprocess.Popen[str]:
+    """Start the rule that makes the virtual environment, with these programs on the PATH."""
     folder = world / "bin"
-    folder.mkdir()
-    for name, script in (("python3", PYTHON), ("apt-get", apt_get), ("sudo", SUDO)):
+    folder.mkdir(exist_ok=True)
+    flock = FLOCK.format(flock=shutil.which("flock"))
+    programs = {"python3": PYTHON, "apt-get": apt_get, "sudo": SUDO, "flock": flock}
+    for name, script in programs.items():
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
-    return subprocess.run(
-        ["make", f"VENV={world}/venv", "PYTHON=python3", f"{world}/venv/bin/python"],
+    return subprocess.Popen(
+        ["make", f"VENV={world}/{venv}", "PYTHON=python3", f"{world}/{venv}/bin/python"],
         cwd=ROOT,
         env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "WORLD": str(world)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
 
 
+def make_environment(world: Path, apt_get: str) -> subprocess.CompletedProcess[str]:
+    with start_make(world, apt_get) as make:
+        out, error = make.communicate()
+    return subprocess.CompletedProcess(make.args, make.returncode, out, error)
+
+
+def test_two_clones_that_install_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    with (
+        start_make(tmp_path, ONE_AT_A_TIME, "one") as one,
+        start_make(tmp_path, ONE_AT_A_TIME, "other") as other,
+    ):
+        while len(list(tmp_path.glob("waits-*"))) < len((one, other)):
+            assert one.poll() is None
+            assert other.poll() is None
+            os.sched_yield()
+        with (tmp_path / "gate").open("w") as gate:
+            gate.write("go on\n")
+        errors = [make.communicate()[1] for make in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0), errors
+
+
 def test_what_virtual_environments_need_is_installed(tmp_path: Path) -> None:
-    made = make_environment(tmp_path, APT_GET)
-    assert made.returncode == 0, made.stderr
+    result = make_environment(tmp_path, APT_GET)
+    assert result.returncode == 0, result.stderr
     assert "install --yes --no-install-recommends python3.11-venv" in (
         (tmp_path / "apt-get").read_text()
     )
@@ -60,7 +97,7 @@ def test_what_virtual_environments_need_is_installed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_installed_is_named_and_nothing_half_made_is_left(tmp_path: Path) -> None:
-    made = make_environment(tmp_path, REFUSES)
-    assert made.returncode != 0
-    assert "apt install python3-venv" in made.stderr
+    result = make_environment(tmp_path, REFUSES)
+    assert result.returncode != 0
+    assert "apt install python3-venv" in result.stderr
     assert not (tmp_path / "venv").exists()
