@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from keryx import Keryx
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.testing.modelserver import MODEL, ModelServer, ReceivedRequest, Reply
 from keryx.tools.memory.memory_tools import memory_tools
-from tests.cli.commands import keryx
+from tests.cli.commands import COMMAND, keryx
 from tests.memory import shelf
 from tests.memory.memory_home import MemoryHome
 from tests.server.served_host import in_thread
@@ -42,6 +45,18 @@ def add(home: MemoryHome, *words: str) -> str:
 def listed(home: MemoryHome, *words: str) -> list[str]:
     lines = home.keryx("memory", *words, "--json").stdout.splitlines()
     return [str(json.loads(line)["text"]) for line in lines]
+
+
+def test_it_is_shown_whose_a_memory_is(home: MemoryHome) -> None:
+    add(home, "The user drinks green tea.")
+    add(home, "--profile", "default/telegram:42", "Ann drinks coffee.")
+    of_ann, own = home.keryx("memory", "list").stdout.splitlines()
+    assert of_ann.endswith("Ann drinks coffee.  (of telegram:42)")
+    assert own.endswith("The user drinks green tea.")
+    assert listed(home, "list", "--profile", "default/telegram:42") == ["Ann drinks coffee."]
+    assert listed(home, "list", "--profile", "default") == ["The user drinks green tea."]
+    exported = home.keryx("memory", "export", "--markdown").stdout
+    assert "# About the user (default/telegram:42)\n\n- Ann drinks coffee." in exported
 
 
 def test_what_a_person_adds_is_listed_found_corrected_and_exported(home: MemoryHome) -> None:
@@ -268,3 +283,96 @@ def test_what_a_person_edits_in_a_file_of_notes_is_in_the_next_list(tmp_path: Pa
     assert sorted(texts) == ["I drink black tea.", "My cat is called Momo."]
     ended = keryx(home, "memory", "list", "--ended", "--json").stdout
     assert "green" in ended
+
+
+def test_a_line_that_a_person_removed_from_the_notes_can_be_brought_back(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[memory]\nproviders = ["notes"]\n')
+    memory_id = keryx(home, "memory", "add", "I drink green tea.").stdout.strip()
+    notes = home / "memory" / "default" / "user.md"
+    lines = notes.read_text().splitlines(keepends=True)
+    notes.write_text("".join(line for line in lines if memory_id not in line))
+    ended = keryx(home, "memory", "list", "--ended")
+    assert (memory_id in ended.stdout, "(removed)" in ended.stdout) == (True, True)
+    undone = keryx(home, "memory", "undo", memory_id)
+    assert undone.returncode == 0, undone.stderr
+    assert "green tea" in keryx(home, "memory", "list").stdout
+    assert memory_id in notes.read_text()
+
+
+def test_a_memory_cannot_command_the_terminal_of_who_lists_it(home: MemoryHome) -> None:
+    home.set_up(path=str(home.stored), refuses="title")
+    text = "A title\x1b]0;owned\x07 and \x1b[2Ja clear screen, \u202ebackwards"
+    assert home.keryx("memory", "add", text).returncode == 0
+    for verb in (["list"], ["search", "title"], ["export", "--markdown"], ["failed"]):
+        shown = home.keryx("memory", *verb)
+        assert "clear screen" in shown.stdout, verb
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown.stdout + shown.stderr), verb
+
+
+def test_what_a_called_tool_and_a_script_remember_stays_when_their_session_ends(
+    home: MemoryHome, tmp_path: Path
+) -> None:
+    rex = json.dumps({"action": "add", "text": "The dog is called Rex."})
+    called = home.keryx("tools", "call", "memory", rex)
+    assert called.returncode == 0, called.stderr
+    script = tmp_path / "script.py"
+    script.write_text("from keryx_tools import conclude\nconclude('The cat is called Tom.')\n")
+    run = home.keryx("exec", str(script))
+    assert run.returncode == 0, run.stderr
+    assert listed(home, "list") == ["The cat is called Tom.", "The dog is called Rex."]
+    assert home.keryx("sessions", "list").stdout == ""
+
+
+def test_what_was_accepted_before_a_kill_stays_when_the_next_start_deletes_the_session(
+    home: MemoryHome, tmp_path: Path
+) -> None:
+    """The memory cannot take anything in before the kill: another process writes to its file."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(REMEMBERS_LATER)
+    with (
+        subprocess.Popen(
+            [COMMAND, "exec", str(script), "--workspace", str(workspace)],
+            env=home.variables(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+        closing(sqlite3.connect(home.path / "memory.db", isolation_level=None)) as other,
+    ):
+        until((workspace / "ready").exists)
+        other.execute("BEGIN IMMEDIATE")
+        (workspace / "go").touch()
+        until(lambda: waiting_rows(home.path / "keryx.db") == 1)
+        process.kill()
+        process.wait()
+        other.execute("ROLLBACK")
+    assert waiting_rows(home.path / "keryx.db") == 1
+    assert listed(home, "list") == ["The dog is called Rex."]
+    assert home.keryx("sessions", "list").stdout == ""
+
+
+REMEMBERS_LATER = """
+import pathlib, time
+from keryx_tools import conclude
+pathlib.Path("ready").touch()
+while not pathlib.Path("go").exists():
+    time.sleep(0.02)
+conclude("The dog is called Rex.")
+"""
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until another process has come so far."""
+    ends = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def waiting_rows(store: Path) -> int:
+    """Return how many rows wait in the outbox of a store."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+        return int(connection.execute("SELECT count(*) FROM outbox").fetchone()[0])

@@ -12,7 +12,7 @@ from typing import Final
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.events import MemoryChanged, SessionChanged, SessionOpened
-from keryx.memory import intake
+from keryx.memory import intake_rows
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.service import MemoryService
 from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMemory, TurnText
@@ -52,7 +52,7 @@ class RememberingStore:
             for at, text in enumerate(texts, 1)
         ]
         self._sessions[session_id] = (epoch, seq + len(events))
-        rows = [intake.row_of(event.memory_id, intake.Changed(event)) for event in events]
+        rows = [intake_rows.changed_row(event) for event in events]
         await self.store.append(
             Commit(session_id=session_id, epoch=epoch, events=tuple(events), outbox=tuple(rows))
         )
@@ -75,7 +75,7 @@ class RememberingStore:
                 TurnText(f"{session_id}/p{number}", "assistant", answer),
             ),
         )
-        row = intake.row_of(turn.id, intake.TurnEnded(turn))
+        row = intake_rows.turn_row(turn)
         await self.store.append(Commit(session_id=session_id, epoch=epoch, outbox=(row,)))
         self.service.wake()
         return turn

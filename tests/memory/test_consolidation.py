@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from keryx.events import TurnRestored, TurnUndone
 from keryx.memory.changes.consolidation import MAX_PROPOSALS, Proposal, objection
 from keryx.ports.memory import Memory, MemorySource
 from keryx.testing.memory_contract import memory
@@ -34,6 +35,18 @@ def proposing(*proposals: tuple[list[str], str]) -> Callable[[str], Awaitable[st
         return "Here you are:\n```json\n" + json.dumps({"proposals": body}) + "\n```"
 
     return ask
+
+
+def undone(session_id: str) -> TurnUndone:
+    return TurnUndone(
+        session_id=session_id, seq=10, at=2_000.0, turn_id=f"{session_id}/t", by="test"
+    )
+
+
+def restored(session_id: str) -> TurnRestored:
+    return TurnRestored(
+        session_id=session_id, seq=11, at=2_001.0, turn_id=f"{session_id}/t", by="test"
+    )
 
 
 async def active(remembering: RememberingStore) -> dict[str, str]:
@@ -286,8 +299,7 @@ async def test_what_is_forgotten_is_in_no_merged_memory(how: str, tmp_path: Path
             case "forget_session":
                 await service.forget_session("s1")
             case _:
-                row = service.undone_row("s1", "s1/t", 2_000.0)
-                await remembering.commit_row("s1", row)
+                await remembering.commit_row("s1", service.undone_row(undone("s1")))
         assert list(await active(remembering)) == [other]
         assert await service.wait_delivered(PATIENCE)
         stored = await in_thread(shelf.active)
@@ -295,6 +307,34 @@ async def test_what_is_forgotten_is_in_no_merged_memory(how: str, tmp_path: Path
     if how != "undo":
         content = (tmp_path / "memory.db").read_bytes() + (tmp_path / "shelf").read_bytes()
         assert b"hides" not in content
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_restored_turn_is_merged_again_unless_another_part_changed(
+    edited: bool, tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path / "shelf")
+    async with remembering_store(tmp_path, [shelf]) as remembering:
+        service = remembering.service
+        (first,) = await remembering.conclude("s1", TEA)
+        (second,) = await remembering.conclude("s2", TEA_TOO)
+        text = "The user drinks green tea in the morning"
+        result = await service.curation.consolidate(SCOPE, proposing(([first, second], text)))
+        merged = result.applied[0].memory.id
+        await remembering.commit_row("s1", service.undone_row(undone("s1")))
+        assert await active(remembering) == {second: TEA_TOO}
+        expected = {merged: text}
+        if edited:
+            memory = await service.curation.edit(second, "In the evening the user has tea.")
+            assert memory is not None
+            expected = {first: TEA, memory.id: memory.text}
+        await remembering.commit_row("s1", service.restored_row(restored("s1"), None))
+        assert await active(remembering) == expected
+        assert await service.wait_delivered(PATIENCE)
+        assert set(await in_thread(shelf.active)) == set(expected)
+        if not edited:
+            assert await service.curation.undo(result.operation)
+            assert await active(remembering) == {first: TEA, second: TEA_TOO}
 
 
 async def test_forgetting_a_merged_memory_erases_what_went_into_it(tmp_path: Path) -> None:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keryx.aio.bridge import Bridge
+from keryx.aio.scope import Scope
+from keryx.events import MemoryChanged
+from keryx.memory import intake_rows
+from keryx.memory.memory_file import MemoryFile
+from keryx.memory.service import MemoryService
 from keryx.ports.memory import (
     Delivery,
     FateUnknownError,
@@ -16,6 +26,7 @@ from keryx.ports.memory import (
     ProviderUnavailableError,
     Withdrawal,
 )
+from keryx.ports.store import OutboxRow
 from tests.memory.remembering_store import SCOPE, remembering_store
 from tests.memory.shelf import Shelf
 from tests.server.served_host import in_thread
@@ -235,3 +246,75 @@ async def test_a_provider_that_is_behind_recalls_nothing_that_is_not_true_any_mo
         }
         recall = await memory.service.recall(SCOPE, "drinks", 10)
         assert [(item.memory_id, item.trust) for item in recall.memories] == [(coffee, "person")]
+
+
+@pytest.mark.promise("003.1")
+async def test_restatements_are_recalled_once_and_contradictions_both(tmp_path: Path) -> None:
+    shelves = [Shelf(tmp_path / name, name) for name in ("a", "b")]
+    async with remembering_store(tmp_path, shelves) as memory:
+        await memory.conclude("s1", "The port is 80.", "The port is 81.")
+        await memory.conclude("s2", "the  port is\n80.")
+        assert await memory.service.wait_delivered(PATIENCE)
+        recall = await memory.service.recall(SCOPE, "port", 10)
+        texts = [" ".join(memory.text.casefold().split()) for memory in recall.memories]
+        assert sorted(texts) == ["the port is 80.", "the port is 81."]
+
+
+async def test_what_cannot_be_noted_now_is_delivered_later_by_itself(tmp_path: Path) -> None:
+    def execute(statement: str) -> None:
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+            connection.execute(statement)
+
+    shelf = Shelf(tmp_path / "shelf")
+    async with remembering_store(tmp_path, [shelf]) as memory:
+        await in_thread(
+            execute,
+            "CREATE TRIGGER full BEFORE UPDATE OF attempts ON deliveries"
+            " BEGIN SELECT raise(ABORT, 'the disk is full'); END",
+        )
+        accepted = await memory.conclude("s1", "one")
+        while not (state := (await memory.service.states())[0]).lag.breaker.failures:
+            assert state.lag.waiting == 1
+        assert "the disk is full" in state.lag.breaker.error
+        await in_thread(execute, "DROP TRIGGER full")
+        assert await memory.service.wait_delivered(PATIENCE)
+        assert await ids(shelf) == accepted
+
+
+def fail(name: str, error: BaseException) -> None:
+    raise AssertionError(name) from error
+
+
+class LateReader:
+    """The store as another process saw it: it read rows that were taken in and removed since."""
+
+    def __init__(self, rows: Sequence[OutboxRow]) -> None:
+        self._rows = list(rows)
+
+    async def outbox(self, topic: str, limit: int) -> list[OutboxRow]:
+        assert topic == intake_rows.TOPIC
+        rows, self._rows = self._rows[:limit], self._rows[limit:]
+        return rows
+
+    async def sent(self, ids: Sequence[str]) -> None:
+        """Do nothing: the rows are gone."""
+
+
+async def test_a_process_that_read_a_row_too_early_does_not_bring_back_what_is_forgotten(
+    tmp_path: Path,
+) -> None:
+    scope = Scope("beside")
+    bridge = Bridge(scope)
+    async with remembering_store(tmp_path, [Shelf(tmp_path / "shelf")]) as memory:
+        (code,) = await memory.conclude("s1", "The door code is 4711.")
+        assert await memory.service.wait_delivered(PATIENCE)
+        (event,) = [e for e in await memory.store.events("s1") if isinstance(e, MemoryChanged)]
+        await memory.service.forget([code])
+        store: Any = LateReader([intake_rows.changed_row(event)])
+        file = MemoryFile(tmp_path / "memory.db", bridge)
+        beside = MemoryService(store, file, scope, providers=[], report=fail)
+        await beside.take_in()
+        assert await memory.service.get(code) is None
+        await beside.close()
+    await bridge.close()
+    scope.close()

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from keryx.memory.deliveries import ProviderState
 from keryx.memory.providers.honcho.conclusions import MAX_FAILED_READS
-from keryx.memory.service import ProviderState
 from keryx.ports.memory import (
     Delivery,
     FateUnknownError,

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from keryx import Keryx
-from keryx.errors import UserMustActError
 from keryx.memory.providers.honcho.names import MAX_LENGTH, remote_name, session_name
 from keryx.memory.providers.honcho.provider import HonchoProvider
 from keryx.models.scripted import ScriptedModel
@@ -78,15 +77,22 @@ async def test_a_long_representation_is_cut(tmp_path: Path) -> None:
         assert first.trust == "tool"
 
 
-async def test_a_withdrawn_turn_is_not_recalled_and_said_to_remain(tmp_path: Path) -> None:
+async def test_a_withdrawn_turn_is_not_recalled_and_said_to_remain_until_it_counts_again(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path) as (server, provider):
-        await store(provider, contract.turn(1, "The door code is 4711.", "Noted."))
+        turn = contract.turn(1, "The door code is 4711.", "Noted.")
+        await store(provider, turn)
         await server.derive(WORKSPACE, "s1", "The user's door code is 4711.")
         assert len(await provider.recall(SCOPE, "door code", 10)) == 2
         await store(provider, Withdrawal(id="w1", session_id="s1", items=("t1",)))
         assert list(await provider.recall(SCOPE, "door code", 10)) == []
         assert list(await provider.context(SCOPE, "door code", 10)) == []
         assert list(await provider.remaining(["t1", "mem_other"])) == ["t1"]
+        await store(provider, turn)
+        assert len(await provider.recall(SCOPE, "door code", 10)) == 2
+        contents = [row["content"] for row in (await server.state())["messages"]]
+        assert contents == ["The door code is 4711.", "Noted."], "it was there all along"
 
 
 async def test_a_session_that_a_person_deleted_is_deleted_at_honcho(tmp_path: Path) -> None:
@@ -157,9 +163,9 @@ async def test_a_missing_package_is_said_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "honcho", None)
     (tmp_path / "config.toml").write_text('[memory]\nproviders = ["honcho"]\n')
-    with pytest.raises(UserMustActError, match=r"pip install 'keryx\[honcho\]'"):
-        async with Keryx(model=ScriptedModel([]), home=tmp_path, tools=memory_tools()):
-            pass
+    async with Keryx(model=ScriptedModel([]), home=tmp_path, tools=memory_tools()) as app:
+        (state,) = await app.memory.states()
+    assert "pip install 'keryx[honcho]'" in str(state.left_out)
 
 
 def test_the_client_is_imported_when_it_is_first_used() -> None:

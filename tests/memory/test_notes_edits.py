@@ -366,12 +366,12 @@ async def test_a_host_with_notes_gives_a_session_what_a_person_wrote(tmp_path: P
         asyncio.timeout(PATIENCE),
         Keryx(model=model, home=home, tools=memory_tools()) as app,
     ):
-        given: list[list[str]] = []
+        texts: list[list[str]] = []
         for _ in range(2):
             session = await app.open()
             await (await session.send("What do I drink?")).result()
             facts = await app.store.events(session.session_id)
             recalls = [fact for fact in facts if isinstance(fact, MemoryRecalled)]
-            given.append([memory.text for fact in recalls for memory in fact.memories])
-    assert given == [["I drink green tea."]] * 2
+            texts.append([memory.text for fact in recalls for memory in fact.memories])
+    assert texts == [["I drink green tea."]] * 2
     assert list(items(home / "memory/default/user.md").values()) == ["I drink green tea."]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -16,19 +15,20 @@ import msgspec
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.memory.memory_client import MemoryClient
+from keryx.cli.chatting.pieces import printable
 from keryx.cli.memory_merges import print_merges
 from keryx.cli.memory_states import print_failures, print_states
 from keryx.cli.streams import write_json
 from keryx.cli.values import folder, place, rows
 from keryx.config import DEFAULT
-from keryx.ports.memory import Memory
+from keryx.dates import time_text
+from keryx.ports.memory import Memory, profile_and_person
 
 TRUST: Final = {"person": "your words", "tool": "from files", "page": "not trusted"}
 """Whose words a memory is taken for, as people read it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     list_ = verbs.add_parser("list", help="list what is remembered, the newest first")
     list_.add_argument("--ended", action="store_true", help="list what was replaced or removed")
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     forget.add_argument("--yes", action="store_true", help="erase them without a question")
     merging = "let a model merge memories that say the same; can be undone"
     _add_merging(verbs.add_parser("consolidate", help=merging))
-    undo = verbs.add_parser("undo", help="take back a consolidation")
-    undo.add_argument("operation", help="its id, as `consolidate` has printed it")
+    undo = verbs.add_parser("undo", help="take back a consolidation, or the removal of a memory")
+    undo.add_argument("operation", help="its id, or that of a memory of `list --ended`")
     lag = verbs.add_parser("lag", help="show what the providers have not stored yet")
     failed = verbs.add_parser("failed", help="show what a provider refused, and why")
     for verb in (lag, failed):
@@ -140,11 +140,15 @@ async def _list(memory: MemoryClient, options: argparse.Namespace) -> int:
 
 
 def _line(memory: Memory) -> str:
-    date = f"{datetime.fromtimestamp(memory.created_at, UTC).astimezone():%Y-%m-%d %H:%M}"
+    date = time_text(memory.created_at)
     source = memory.sources[0].session_id if memory.sources else "by you"
     state = "" if memory.state == "active" else f"  ({memory.state})"
-    text = " ".join(memory.text.split())
-    return f"{memory.id}  {date}  {TRUST[memory.trust]:<11}  {source:<18}  {text}{state}"
+    if memory.conflicts_with is not None:
+        state += f"  (conflicts with {memory.conflicts_with}: edit or forget one of them)"
+    text = " ".join(printable(memory.text).split())
+    _, person = profile_and_person(memory.profile)
+    whose = "" if person is None else f"  (of {printable(person)})"
+    return f"{memory.id}  {date}  {TRUST[memory.trust]:<11}  {source:<18}  {text}{whose}{state}"
 
 
 async def _add(memory: MemoryClient, options: argparse.Namespace) -> Memory:
@@ -230,9 +234,10 @@ def _export(memories: Sequence[Memory], *, is_list: bool) -> None:
         return
     places = dict.fromkeys((memory.profile, memory.workspace) for memory in memories)
     for profile, workspace in sorted(places):
-        name = workspace or "About the user"
-        print(f"# {name}" + ("" if profile == DEFAULT else f" ({profile})"), end="\n\n")
+        name = printable(workspace) or "About the user"
+        of_profile = "" if profile == DEFAULT else f" ({printable(profile)})"
+        print(f"# {name}{of_profile}", end="\n\n")
         for memory in memories:
             if (memory.profile, memory.workspace) == (profile, workspace):
-                print(f"- {' '.join(memory.text.split())}")
+                print(f"- {' '.join(printable(memory.text).split())}")
         print()

@@ -7,6 +7,7 @@ import sys
 import msgspec
 
 from keryx.app.memory.consolidating import ConsolidationReport
+from keryx.cli.chatting.pieces import printable
 from keryx.cli.streams import write_json
 
 
@@ -21,9 +22,9 @@ def print_merges(report: ConsolidationReport, *, as_json: bool) -> int:
         print(f"    instead of {', '.join(merge.replaced)}")
     for rejection in result.rejected:
         ids = ", ".join(rejection.proposal.ids)
-        print(f"not applied to {ids}: {rejection.reason}", file=sys.stderr)
+        print(_line(f"not applied to {ids}: {rejection.reason}"), file=sys.stderr)
     if result.error:
-        print(f"keryx: {result.error}; nothing was changed", file=sys.stderr)
+        print(f"keryx: {_line(result.error)}; nothing was changed", file=sys.stderr)
     elif not result.applied:
         print("nothing was changed", file=sys.stderr)
     else:
@@ -34,7 +35,7 @@ def print_merges(report: ConsolidationReport, *, as_json: bool) -> int:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(printable(text).split())
 
 
 def _usage(report: ConsolidationReport) -> str:

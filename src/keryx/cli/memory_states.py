@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from keryx.app.memory.memory_client import STUCK_AFTER, is_stuck, item_text
+from keryx.cli.chatting.pieces import printable
 from keryx.cli.streams import write_json
+from keryx.dates import time_text
 
 if TYPE_CHECKING:
-    from keryx.memory.deliveries import FailedDelivery
-    from keryx.memory.service import ProviderState
+    from keryx.memory.deliveries import FailedDelivery, ProviderState
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -34,12 +34,14 @@ def print_states(states: Sequence[ProviderState], *, as_json: bool) -> int:
 
 def _described(state: ProviderState) -> str:
     lag, parts = state.lag, list[str]()
+    if state.left_out is not None:
+        parts.append("left out")
     if state.syncing_for is not None:
         parts.append(f"{lag.waiting} waiting, the oldest for {age(state.syncing_for)}")
-    if lag.breaker.failures:
+    if lag.breaker.failures and state.left_out is None:
         seconds = max(0.0, lag.breaker.retry_at - time.time())
         parts.append(
-            f"failures in a row: {lag.breaker.failures} ({lag.breaker.error}), "
+            f"failures in a row: {lag.breaker.failures} ({printable(lag.breaker.error)}), "
             f"next attempt in {age(seconds)}"
         )
     parts += [f"{lag.refused} refused"] * bool(lag.refused)
@@ -48,7 +50,12 @@ def _described(state: ProviderState) -> str:
 
 
 def _warn(state: ProviderState) -> None:
-    if state.syncing_for is not None and state.syncing_for > STUCK_AFTER:
+    if state.left_out is not None:
+        print(
+            f"keryx: warning: {printable(state.left_out)}; what it misses waits for it",
+            file=sys.stderr,
+        )
+    elif state.syncing_for is not None and state.syncing_for > STUCK_AFTER:
         print(
             f"keryx: warning: {state.name} has been stuck for {age(state.syncing_for)}; check the "
             "provider, then `keryx memory retry`",
@@ -67,10 +74,10 @@ def print_failures(failures: Sequence[FailedDelivery], *, as_json: bool) -> None
         if as_json:
             write_json(msgspec.json.encode(failure))
             continue
-        date = f"{datetime.fromtimestamp(failure.since, UTC).astimezone():%Y-%m-%d %H:%M}"
-        text = item_text(failure.item)
+        date = time_text(failure.since)
+        text = printable(item_text(failure.item))
         print(f"{failure.place}  {failure.provider}  {failure.state}  {date}  {text}")
-        print(f"  after {failure.attempts} attempts: {failure.error}")
+        print(f"  after {failure.attempts} attempts: {printable(failure.error)}")
     if not failures:
         print("nothing has failed", file=sys.stderr)
 

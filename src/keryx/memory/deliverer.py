@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from keryx.aio.clock import Deadline
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
+from keryx.errors import StoreError
 from keryx.memory import deliveries
 from keryx.memory.deliveries import Breaker, Pending
 from keryx.memory.memory_file import MemoryFile
+from keryx.memory.providers.left_out import LeftOut
 from keryx.ports.memory import (
     FateUnknownError,
     ItemRefusedError,
@@ -30,10 +33,11 @@ MAX_SESSIONS: Final = 8
 BATCH: Final = 50
 # Seconds. A provider that has not answered by then may or may not have stored the items.
 ATTEMPT_TIMEOUT: Final = 30.0
+CLOSE_TIMEOUT: Final = 2.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
 # A provider may ask for a longer pause; an hour is the longest that is believed.
-LONGEST_ASKED: Final = 3_600.0
+LONGEST_RETRY_AFTER: Final = 3_600.0
 
 
 class Deliverer:
@@ -51,10 +55,13 @@ class Deliverer:
     ) -> None:
         """`report` gets a defect of ours: the name of the work, and the error."""
         self.provider: Final = provider
+        self.left_out: Final = provider.reason if isinstance(provider, LeftOut) else None
+        """Why the provider cannot be used at all: what it misses waits. None: it can be used."""
         self._file = file
         self._clock = scope.clock
         self._deadlines = scope.deadlines
         self._group = Group(scope.child(f"memory provider {provider.name}"), on_error=report)
+        self._report = report
         self._attempt_timeout = attempt_timeout
         self._first_pause = first_pause
         self._waiting: dict[str, None] = {}
@@ -63,10 +70,14 @@ class Deliverer:
         self._retry: Deadline | None = None
         self._idle: list[asyncio.Future[None]] = []
 
-    async def start(self) -> None:
-        """Go on with what an earlier process left."""
+    async def register(self) -> None:
+        """Let a new provider get all that is remembered already."""
         name, now = self.provider.name, self._clock.wall()
         await self._file.write(partial(deliveries.register, provider=name, at=now))
+
+    async def start(self) -> None:
+        """Go on with what an earlier process left."""
+        name = self.provider.name
         self.breaker = await self._file.read(partial(deliveries.breaker, provider=name))
         self.wake(await self._file.read(partial(deliveries.sessions_waiting, provider=name)))
 
@@ -82,32 +93,40 @@ class Deliverer:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last attempt failed: then nobody waits for the provider."""
-        return self.breaker.failures > 0
+        """Whether the last attempt failed, or none is made: then nobody waits for the provider."""
+        return self.breaker.failures > 0 or self.left_out is not None
 
     def fails(self) -> bool:
         return self.is_failing
 
     async def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing is to be delivered now. False: the time was over before."""
-        if not (self._busy or self._waiting):
-            return True
+        if self.left_out is not None or not (self._busy or self._waiting):
+            return not self._waiting
         idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle.append(idle)
         done, _ = await asyncio.wait([idle], timeout=seconds)
         return bool(done)
 
     async def close(self) -> None:
-        """Stop; what is under way is sent again after the next start, and found there."""
+        """Stop, and close the provider.
+
+        What is under way is sent again after the next start, and found there.
+        """
         if self._retry is not None:
             self._deadlines.drop(self._retry)
         await self._group.leave()
         self._group.scope.close()
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self.provider.close()
+        except Exception as error:  # noqa: BLE001 (whatever fails in a provider, the host ends)
+            self._report(f"close the memory provider {self.provider.name}", error)
 
     # -- which session is next
 
     def _start_more(self) -> None:
-        if self._group.scope.is_cancelled or self._is_paused():
+        if self.left_out is not None or self._group.scope.is_cancelled or self._is_paused():
             return
         most = 1 if self.breaker.failures else MAX_SESSIONS
         for session_id in [name for name in self._waiting if name not in self._busy]:
@@ -148,6 +167,11 @@ class Deliverer:
         try:
             while not is_failing and (pending := await self._file.write(begin)):
                 is_failing = not await self._attempt(session_id, pending)
+        except StoreError as error:
+            # The file of the memories cannot be written now: the items are in it, and wait.
+            is_failing = True
+            with suppress(StoreError):
+                await self._open_breaker(error)
         finally:
             self._busy.discard(session_id)
             if is_failing:
@@ -193,9 +217,9 @@ class Deliverer:
             return  # another session has noticed the same failure
         failures = self.breaker.failures + 1
         pause = min(self._first_pause * 2 ** min(failures - 1, 30), LONGEST_PAUSE)
-        asked = error.retry_after if isinstance(error, ProviderUnavailableError) else None
+        retry_after = error.retry_after if isinstance(error, ProviderUnavailableError) else None
         # Not all hosts of a provider that was down should come back in the same moment.
-        pause = max(pause * random.uniform(0.8, 1.2), min(asked or 0.0, LONGEST_ASKED))  # noqa: S311 (no secret)
+        pause = max(pause * random.uniform(0.8, 1.2), min(retry_after or 0.0, LONGEST_RETRY_AFTER))  # noqa: S311 (no secret)
         await self._set_breaker(
             Breaker(failures, self._clock.wall() + pause, _describe(error, self._attempt_timeout))
         )
@@ -209,4 +233,5 @@ class Deliverer:
 def _describe(error: Exception, seconds: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {seconds:g} s"
-    return f"{error}" if isinstance(error, ProviderUnavailableError) else repr(error)
+    is_clear = isinstance(error, ProviderUnavailableError | StoreError)
+    return f"{error}" if is_clear else repr(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -20,6 +20,8 @@ from keryx.ports.memory import Delivery, Memory, MemoryItem, TurnMemory, Withdra
 DeliveryState = Literal["waiting", "refused", "unknown", "done"]
 """refused: the provider will not take it. unknown: nobody knows if it did. People decide then."""
 
+# An item that came again has a delivery with its id, a slash and the reason as its name.
+_OF_ITEM: Final = "(item = ?1 OR (item > ?1 || '/' AND item < ?1 || '0'))"
 _encode: Final = msgspec.json.encode
 _decode: Final = json_decoder(MemoryItem).decode
 
@@ -62,6 +64,17 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     breaker: Breaker
 
 
+class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider has not stored yet, and how long it is behind."""
+
+    name: str
+    lag: Lag
+    syncing_for: float | None
+    """Seconds since the oldest waiting item was accepted; None: nothing waits."""
+    left_out: str | None = None
+    """Why it cannot be used at all, and what to do; None: it can."""
+
+
 def enqueue(
     connection: sqlite3.Connection,
     providers: Iterable[str],
@@ -71,8 +84,14 @@ def enqueue(
     at: float,
     key: str | None = None,
 ) -> None:
-    """Let all these providers store the item. `key` names the delivery, if an item comes again."""
+    """Let all these providers store the item. `key` names the delivery, if an item comes again.
+
+    A provider that is not configured now gets all but turns when it is configured again: it must
+    not show what was forgotten meanwhile.
+    """
     body, digest = _encode(item), text_digest(item)
+    if not isinstance(item, TurnMemory):
+        providers = dict.fromkeys((*providers, *registered(connection)))
     connection.executemany(
         "INSERT OR IGNORE INTO deliveries (provider, item, session_id, digest, body, state, since)"
         " VALUES (?, ?, ?, ?, ?, 'waiting', ?)",
@@ -89,6 +108,11 @@ def register(connection: sqlite3.Connection, provider: str, at: float) -> bool:
         source = memory.sources[0].session_id if memory.sources else ""
         enqueue(connection, [provider], memory, session_id=source, at=at)
     return True
+
+
+def registered(connection: sqlite3.Connection) -> list[str]:
+    """Return the providers that were ever configured."""
+    return [name for (name,) in connection.execute("SELECT provider FROM breakers")]
 
 
 def text_digest(item: MemoryItem) -> bytes:
@@ -154,20 +178,48 @@ def finish(
 def withdraw(connection: sqlite3.Connection, items: Sequence[str]) -> None:
     """Drop what was not sent yet, and forget the content of what failed."""
     for item in items:
-        connection.execute(
-            "DELETE FROM deliveries WHERE item = ? AND state = 'waiting' AND attempts = 0", (item,)
-        )
-        connection.execute(
-            "UPDATE deliveries SET state = 'done', body = x'' WHERE item = ? AND state IN"
-            " ('refused', 'unknown')",
+        rows = connection.execute(
+            "SELECT place, state, attempts FROM deliveries WHERE provider IN (SELECT provider FROM"  # noqa: S608 (constants of ours)
+            f" breakers) AND {_OF_ITEM} AND state != 'done'",
             (item,),
-        )
+        ).fetchall()
+        _drop(connection, rows)
+
+
+def withdraw_turns(connection: sqlite3.Connection, session_id: str) -> None:
+    """Drop the turns of a session that were not sent yet, and the content of those that failed."""
+    rows = connection.execute(
+        "SELECT place, state, attempts, body FROM deliveries WHERE session_id = ?"
+        " AND state != 'done'",
+        (session_id,),
+    ).fetchall()
+    _drop(connection, [row[:3] for row in rows if isinstance(_decode(row[3]), TurnMemory)])
+
+
+def _drop(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, int]]) -> None:
+    for place, state, attempts in rows:
+        if state != "waiting":
+            finish(connection, [place], "done")
+        elif not attempts:  # otherwise it may be stored, and is looked for before it is withdrawn
+            connection.execute("DELETE FROM deliveries WHERE place = ?", (place,))
+
+
+def was_delivered(connection: sqlite3.Connection, provider: str, item: str) -> bool:
+    """Return whether the provider got this item, or something of this session, or may have."""
+    query = (
+        f"SELECT 1 FROM deliveries WHERE provider = ?2 AND {_OF_ITEM} AND attempts > 0 UNION ALL"  # noqa: S608 (constants of ours)
+        " SELECT 1 FROM deliveries WHERE provider = ?2 AND session_id = ?1 AND attempts > 0 LIMIT 1"
+    )
+    return connection.execute(query, (item, provider)).fetchone() is not None
 
 
 def retry(connection: sqlite3.Connection, places: Sequence[int] | None = None) -> int:
     """Send failed deliveries again: these, or all. Return how many."""
     if places is None:
-        places = [failed.place for failed in failures(connection)]
+        rows = connection.execute(
+            "SELECT place FROM deliveries WHERE state IN ('refused', 'unknown')"
+        )
+        places = [place for (place,) in rows.fetchall()]
     cursor = connection.executemany(
         "UPDATE deliveries SET state = 'waiting', error = '' WHERE place = ? AND state IN"
         " ('refused', 'unknown')",
@@ -212,6 +264,22 @@ def lag(connection: sqlite3.Connection, provider: str) -> Lag:
         oldest=oldest,
         breaker=breaker(connection, provider),
     )
+
+
+def states(
+    connection: sqlite3.Connection, providers: Mapping[str, str | None], now: float
+) -> list[ProviderState]:
+    """Return how far each provider is behind; each is given with why it is left out, or None."""
+    lags = {name: lag(connection, name) for name in providers}
+    return [
+        ProviderState(
+            name=name,
+            lag=behind,
+            syncing_for=None if behind.oldest is None else max(0.0, now - behind.oldest),
+            left_out=providers[name],
+        )
+        for name, behind in lags.items()
+    ]
 
 
 def breaker(connection: sqlite3.Connection, provider: str) -> Breaker:

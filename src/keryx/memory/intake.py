@@ -8,48 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
 
-import msgspec
-
-from keryx.decoding import json_decoder
 from keryx.events import MemoryChanged
 from keryx.ids import new_id
-from keryx.memory import deliveries, memories
-from keryx.ports.memory import Memory, MemoryItem, MemorySource, TurnMemory, Withdrawal
+from keryx.memory import deliveries, intake_rows, memories
+from keryx.memory.changes import conflicts, put_aside, undoing
+from keryx.memory.intake_rows import Changed, Row, TurnBroughtBack, TurnEnded, TurnTakenBack
+from keryx.ports.memory import Memory, MemoryItem, MemorySource, Withdrawal
 from keryx.ports.store import OutboxRow
-
-TOPIC: Final = "memory"
-
-
-class TurnEnded(msgspec.Struct, frozen=True, tag="turn"):
-    """A turn has ended, and is to be remembered."""
-
-    turn: TurnMemory
-
-
-class TurnTakenBack(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
-    """A turn was undone: what it taught is taken back."""
-
-    session_id: str
-    turn_id: str
-    at: float
-
-
-class Changed(msgspec.Struct, frozen=True, tag="changed"):
-    """A call changed the memory."""
-
-    event: MemoryChanged
-
-
-Row = TurnEnded | TurnTakenBack | Changed
-
-_decode: Final = json_decoder(Row).decode
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def row_of(row_id: str, row: Row) -> OutboxRow:
-    return OutboxRow(row_id, TOPIC, _encode(row))
 
 
 def apply_rows(
@@ -60,13 +26,18 @@ def apply_rows(
     for row in rows:
         cursor = connection.execute("INSERT OR IGNORE INTO applied VALUES (?)", (row.id,))
         if cursor.rowcount:
-            items += _apply(connection, _decode(row.body), providers)
+            items += _apply(connection, intake_rows.decode(row.body), providers)
     return items
 
 
 def forget_applied(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """Drop the marks of rows that are not in the outbox any more."""
+    """Drop the marks of rows that left the outbox long ago."""
     connection.executemany("DELETE FROM applied WHERE id = ?", [(row_id,) for row_id in ids])
+
+
+def forget_all_applied(connection: sqlite3.Connection) -> None:
+    """Drop all marks: the outbox is empty."""
+    connection.execute("DELETE FROM applied")
 
 
 def _apply(connection: sqlite3.Connection, row: Row, providers: Sequence[str]) -> list[MemoryItem]:
@@ -78,6 +49,8 @@ def _apply(connection: sqlite3.Connection, row: Row, providers: Sequence[str]) -
             return change(connection, event, providers)
         case TurnTakenBack():
             return _take_back(connection, row, providers)
+        case TurnBroughtBack():
+            return _bring_back(connection, row, providers)
 
 
 def change(
@@ -110,32 +83,46 @@ def change(
             workspace="" if event.about == "user" else event.workspace,
             created_at=event.at,
             sources=(source,),
-            replaces=ended[0] if ended else None,
+            replaces=event.target
+            if ended or conflicts.is_replaced(connection, event.target)
+            else None,
         )
         memories.add(connection, memory, operation=event.memory_id)
         items.append(memory)
-    if ended:
-        items.append(
-            Withdrawal(
-                id=f"{event.memory_id}/ends", session_id=event.session_id, items=tuple(ended)
-            )
-        )
-    enqueue_all(connection, providers, items, event.session_id, event.at)
-    return items
+        enqueue_all(connection, providers, items, event.session_id, event.at)
+    return items + withdraw(connection, ended, providers, f"{event.memory_id}/ends", event.at)
 
 
 def _take_back(
     connection: sqlite3.Connection, row: TurnTakenBack, providers: Sequence[str]
 ) -> list[MemoryItem]:
-    operations = memories.operations_of(connection, row.session_id, row.turn_id)
-    merges = memories.merges_of(connection, operations)
-    gone, restored = memories.undo(connection, [*merges, *operations])
-    key = f"undo/{row.turn_id}"
-    ended = (*gone, row.turn_id)
-    deliveries.withdraw(connection, ended)
-    items: list[MemoryItem] = [Withdrawal(id=key, session_id=row.session_id, items=ended)]
-    enqueue_all(connection, providers, items, row.session_id, row.at)
-    return items + restore(connection, restored, providers, key, row.session_id, row.at)
+    gone, restored = put_aside.take_back(connection, row.session_id, row.turn_id)
+    key = f"undo/{row.session_id}/{row.turn_id}/{row.seq}"  # it can be undone several times
+    deliveries.withdraw(connection, [row.turn_id])
+    items = withdraw(connection, gone, providers, f"{key}/memories", row.at)
+    turn = Withdrawal(id=key, session_id=row.session_id, items=(row.turn_id,))
+    enqueue_all(connection, providers, [turn], row.session_id, row.at)
+    return [*items, turn, *restore_in_order(connection, restored, providers, key, row.at)]
+
+
+def _bring_back(
+    connection: sqlite3.Connection, row: TurnBroughtBack, providers: Sequence[str]
+) -> list[MemoryItem]:
+    active, ended = put_aside.bring_back(connection, row.session_id, row.turn_id)
+    key = f"restore/{row.session_id}/{row.turn_id}/{row.seq}"
+    items = restore_in_order(connection, active, providers, key, row.at)
+    items += withdraw(connection, ended, providers, f"{key}/ends", row.at)
+    if row.turn is not None:
+        items.append(row.turn)
+        deliveries.enqueue(
+            connection,
+            providers,
+            row.turn,
+            session_id=row.session_id,
+            at=row.at,
+            key=f"{row.turn_id}/{key}",
+        )
+    return items
 
 
 def add_of_person(
@@ -178,6 +165,7 @@ def withdraw(
     at: float,
 ) -> list[MemoryItem]:
     """Let the providers withdraw memories, each in the order of the session that it comes from."""
+    deliveries.withdraw(connection, ids)
     by_session: dict[str, list[str]] = {}
     for memory_id in ids:
         memory = memories.get(connection, memory_id)
@@ -198,14 +186,26 @@ def withdraw(
 def undo_operation(
     connection: sqlite3.Connection, operation: str, providers: Sequence[str], at: float
 ) -> list[MemoryItem]:
-    """Undo a removal, an addition by a person, or all merges of a consolidation."""
-    operations = memories.operations_of(connection, "", operation) or [operation]
-    merges = memories.merges_of(connection, operations)
-    gone, restored = memories.undo(connection, [*merges, *operations])
-    deliveries.withdraw(connection, gone)
+    """Undo a removal, an addition by a person, or all merges of a consolidation.
+
+    The id of a removed memory stands for its removal, whoever removed it.
+    """
+    removed = _removed(connection, operation)
+    if removed is not None:
+        memories.activate(connection, *removed)
+        return restore_in_order(connection, [operation], providers, new_id("undo"), at)
+    operations = undoing.operations_of(connection, "", operation) or [operation]
+    merges = undoing.merges_of(connection, operations)
+    gone, restored = undoing.undo(connection, [*merges, *operations])
     key = new_id("undo")
     items = withdraw(connection, gone, providers, key, at)
     return items + restore_in_order(connection, restored, providers, key, at)
+
+
+def _removed(connection: sqlite3.Connection, memory_id: str) -> tuple[int, str] | None:
+    """Return the number and the text of a removed memory; None: there is none with this id."""
+    query = "SELECT no, text FROM memories WHERE id = ? AND state = 'removed'"
+    return connection.execute(query, (memory_id,)).fetchone()
 
 
 def restore_in_order(

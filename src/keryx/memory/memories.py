@@ -1,4 +1,4 @@
-"""The table of the memories: how changes are applied, undone and searched. Blocking code.
+"""The table of the memories: how changes are applied and searched. Blocking code.
 
 A memory that was replaced or removed stays readable, with the operation that ended it; only
 `erase` deletes. Every search has its scope in the query: an empty scope finds nothing.
@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from keryx.memory.changes.conflicts import rival_of
 from keryx.ports.memory import Memory, MemoryScope, MemorySource
 
 MAX_TERMS: Final = 32
@@ -75,69 +76,20 @@ def end(
     connection.execute(
         "UPDATE memories SET state = ?, ended_by = ? WHERE no = ?", (state, operation, row[0])
     )
-    _unindex(connection, *row)
+    unindex(connection, *row)
     log(connection, operation, state, at, source)
     return True
 
 
-def undo(connection: sqlite3.Connection, operations: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Undo these operations; return the ids of the memories that are gone, and of those back."""
-    gone = [name for name in operations if end_undone(connection, name)]
-    restored: list[str] = []
-    for operation in operations:
-        rows = connection.execute(
-            "SELECT no, id, text FROM memories WHERE ended_by = ?", (operation,)
-        ).fetchall()
-        for no, memory_id, text in rows:
-            connection.execute(
-                "UPDATE memories SET state = 'active', ended_by = NULL WHERE no = ?", (no,)
-            )
-            connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (no, text))
-            restored.append(memory_id)
-        connection.execute("DELETE FROM operations WHERE id = ?", (operation,))
-    return gone, [memory_id for memory_id in restored if memory_id not in gone]
+def activate(connection: sqlite3.Connection, no: int, text: str) -> None:
+    """Let a memory that was ended count again."""
+    connection.execute("UPDATE memories SET state = 'active', ended_by = NULL WHERE no = ?", (no,))
+    connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (no, text))
 
 
-def end_undone(connection: sqlite3.Connection, memory_id: str) -> bool:
-    """Remove the memory that an undone operation added; an operation has its memory's id."""
-    row = connection.execute(
-        "SELECT no, text, state FROM memories WHERE id = ?", (memory_id,)
-    ).fetchone()
-    if row is None:
-        return False
-    connection.execute(
-        "UPDATE memories SET state = 'removed', ended_by = ? WHERE no = ?",
-        (f"undo/{memory_id}", row[0]),
-    )
-    if row[2] == "active":
-        _unindex(connection, row[0], row[1])
-    return True
-
-
-def operations_of(connection: sqlite3.Connection, session_id: str, turn_id: str) -> list[str]:
-    rows = connection.execute(
-        "SELECT id FROM operations WHERE session_id = ? AND turn_id = ?", (session_id, turn_id)
-    )
-    return [name for (name,) in rows]
-
-
-def merges_of(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
-    """Return the merges that these memories went into, those of merged ones first."""
-    merges: list[str] = []
-    waiting = list(ids)
-    while waiting:
-        row = connection.execute(
-            "SELECT o.id FROM memories AS m JOIN operations AS o ON o.id = m.ended_by"
-            " WHERE m.id = ? AND o.name = ?",
-            (waiting.pop(), MERGE),
-        ).fetchone()
-        if row is not None and row[0] not in merges:
-            merges.insert(0, row[0])
-            waiting.append(row[0])
-    return merges
-
-
-def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
+def erase(
+    connection: sqlite3.Connection, ids: Iterable[str], *, with_replaced: bool = True
+) -> dict[str, str]:
     """Delete these memories and all that they replaced; return each id with its session."""
     erased: dict[str, str] = {}
     waiting = list(ids)
@@ -149,33 +101,17 @@ def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
         if row is None:
             continue
         if row[2] == "active":
-            _unindex(connection, row[0], row[1])
-        merged = connection.execute("SELECT id FROM memories WHERE ended_by = ?", (memory_id,))
-        waiting += [name for (name,) in merged.fetchall()]
+            unindex(connection, row[0], row[1])
+        if with_replaced:
+            merged = connection.execute("SELECT id FROM memories WHERE ended_by = ?", (memory_id,))
+            waiting += [name for (name,) in merged.fetchall()]
         connection.execute("DELETE FROM memories WHERE no = ?", (row[0],))
         connection.execute("DELETE FROM sources WHERE memory = ?", (memory_id,))
         connection.execute("DELETE FROM operations WHERE id = ?", (memory_id,))
         erased[memory_id] = row[4]
-        if row[3] is not None:
+        if with_replaced and row[3] is not None:
             waiting.append(row[3])
     return erased
-
-
-def only_from(connection: sqlite3.Connection, session_id: str) -> list[str]:
-    """Return the memories whose only source is this session, and drop it as a source of others."""
-    rows = connection.execute(
-        "SELECT memory FROM sources WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM sources"
-        " AS other WHERE other.memory = sources.memory AND other.session_id != ?1)",
-        (session_id,),
-    ).fetchall()
-    ids = [memory_id for (memory_id,) in rows]
-    connection.execute("DELETE FROM sources WHERE session_id = ?", (session_id,))
-    return list(dict.fromkeys(ids))
-
-
-def set_trust(connection: sqlite3.Connection, memory_id: str, trust: str) -> bool:
-    cursor = connection.execute("UPDATE memories SET trust = ? WHERE id = ?", (trust, memory_id))
-    return bool(cursor.rowcount)
 
 
 # -- reading
@@ -269,10 +205,12 @@ def memory_of(connection: sqlite3.Connection, row: Sequence[Any]) -> Memory:
         replaces=row[8],
         state=row[9],
         sources=tuple(MemorySource(*source) for source in sources),
+        conflicts_with=rival_of(connection, row[0], row[8]) if row[9] == "active" else None,
     )
 
 
-def _unindex(connection: sqlite3.Connection, no: int, text: str) -> None:
+def unindex(connection: sqlite3.Connection, no: int, text: str) -> None:
+    """Let no search by words find this memory any more."""
     connection.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (no, text))
 
 
@@ -284,13 +222,8 @@ def log(
     source: MemorySource | None,
 ) -> None:
     """Write an operation down; the first name of it counts."""
+    session_id, turn_id = ("", None) if source is None else (source.session_id, source.turn_id)
     connection.execute(
         "INSERT OR IGNORE INTO operations VALUES (?, ?, ?, ?, ?)",
-        (
-            operation,
-            name,
-            at,
-            "" if source is None else source.session_id,
-            None if source is None else source.turn_id,
-        ),
+        (operation, name, at, session_id, turn_id),
     )

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from keryx.events import RecalledMemory, Trust
-from keryx.memory import memories
+from keryx.memory import deliveries, memories
 from keryx.memory.memory_file import MemoryFile
 from keryx.ports.memory import Delivery, Memory, MemoryScope, MemoryState
 
@@ -60,10 +60,11 @@ async def corrected(
 ) -> tuple[RecalledMemory, ...]:
     """Return what is still true of what providers gave, with the trust that holds now.
 
-    A provider may be behind: it may have what was removed, or not know that a person confirmed it.
+    A provider may be behind: it may have what was removed or forgotten, or not know that a person
+    confirmed it. What it has from elsewhere, nobody delivered to it.
     """
-    ids = [memory.memory_id for memory in recalled_memories if memory.provider != NAME]
-    current = await file.read(partial(_current, ids=ids)) if ids else {}
+    keys = [(memory.memory_id, memory.provider) for memory in recalled_memories]
+    current = await file.read(partial(_current, keys=keys)) if keys else {}
     memories_now: list[RecalledMemory] = []
     for memory in recalled_memories:
         trust, state = current.get(memory.memory_id, (memory.trust, "active"))
@@ -73,11 +74,16 @@ async def corrected(
 
 
 def _current(
-    connection: sqlite3.Connection, ids: Sequence[str]
+    connection: sqlite3.Connection, keys: Sequence[tuple[str, str]]
 ) -> dict[str, tuple[Trust, MemoryState]]:
-    marks = ", ".join("?" * len(ids))
-    rows = connection.execute(
-        f"SELECT id, trust, state FROM memories WHERE id IN ({marks})",  # noqa: S608 (marks only)
-        ids,
-    )
-    return {memory_id: (trust, state) for memory_id, trust, state in rows}
+    """Return the trust and the state of memories; one that is erased counts as removed."""
+    current: dict[str, tuple[Trust, MemoryState]] = {}
+    for memory_id, provider in keys:
+        row = connection.execute(
+            "SELECT trust, state FROM memories WHERE id = ?", (memory_id,)
+        ).fetchone()
+        if row is not None:
+            current[memory_id] = row
+        elif provider == NAME or deliveries.was_delivered(connection, provider, memory_id):
+            current[memory_id] = ("page", "removed")
+    return current

@@ -14,14 +14,16 @@ import msgspec
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.events import MemoryChanged
-from keryx.memory import deliveries, intake, memories
+from keryx.errors import StoreError
+from keryx.memory import deliveries, intake, intake_rows, memories
 from keryx.memory.changes.curation import Curation
 from keryx.memory.changes.forgetting import Forgetting, Forgotten
 from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
-from keryx.memory.deliveries import FailedDelivery, Lag
+from keryx.memory.deliveries import FailedDelivery, ProviderState
 from keryx.memory.memory_file import MemoryFile
+from keryx.memory.own_words import NAME as WORDS
 from keryx.memory.own_words import WordSearch, corrected
+from keryx.memory.passes import OutboxPages, Passes
 from keryx.memory.recalling import BUDGET, Recalling, RecallSource
 from keryx.ports.memory import (
     EditedByPeople,
@@ -33,19 +35,7 @@ from keryx.ports.memory import (
     TurnMemory,
 )
 from keryx.ports.memory_access import Recall, TellOwner
-from keryx.ports.store import OutboxRow, Store
-
-# Rows of the outbox that are taken in with one transaction.
-PAGE: Final = 200
-
-
-class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider has not stored yet, and how long it is behind."""
-
-    name: str
-    lag: Lag
-    syncing_for: float | None
-    """Seconds since the oldest waiting item was accepted; None: nothing waits."""
+from keryx.ports.store import Store
 
 
 class MemoryService:
@@ -68,7 +58,7 @@ class MemoryService:
 
         With `tell_owner` another process owns the home: that one takes in and delivers.
         """
-        self._store, self._clock = store, scope.clock
+        self._clock = scope.clock
         self.file: Final = file
         self._group = Group(scope.child("memory"), on_error=report)
         self.budget: Final = budget
@@ -77,13 +67,11 @@ class MemoryService:
         )
         self._deliverers = [deliverer(p, file, self._group.scope) for p in providers]
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
-        words = RecallSource(WordSearch(self.file), lambda: False)
+        sources = [RecallSource(d.provider, d.fails) for d in self._deliverers]
+        sources.insert(0, RecallSource(WordSearch(file), lambda: False))
+        correct = partial(corrected, file)
         self._recalling = Recalling(
-            [words, *(RecallSource(d.provider, d.fails) for d in self._deliverers)],
-            self._group.scope,
-            budget=budget,
-            correct=partial(corrected, self.file),
-            report=report,
+            sources, self._group.scope, budget=budget, correct=correct, report=report
         )
         self._forgetting = Forgetting(
             self.file, self._deliverers, scope.clock, budget, partial(self._announce, wait=True)
@@ -96,10 +84,22 @@ class MemoryService:
             take_in=self.take_in,
             announce=self._announce,
         )
-        self._takes_in = tell_owner is None
-        self.tell_owner: TellOwner | None = tell_owner
-        self._taking_in: asyncio.Task[None] | None = None
-        self._is_behind = self._delivers = False
+        self.tell_owner, self._takes_in = tell_owner, tell_owner is None
+        self._pages = OutboxPages(store, file, self._names, scope.clock, self._taken_in)
+        self._intake = Passes(self._group, self._pages.take_in, name="take in memories")
+        self._delivers = False
+
+    def redact_with(self, redact: Callable[[str], str]) -> None:
+        """Remove secrets from what people write with this function: providers may be elsewhere."""
+        self.curation.redact = redact
+
+    @property
+    def fault(self) -> StoreError | None:
+        """Why nothing could be taken in, or why the file failed the last time; None: neither did.
+
+        A delivery that could be noted since then does not mean that something can be taken in.
+        """
+        return self._pages.fault or self.file.fault
 
     def wall(self) -> float:
         """Return the time of day by the clock that deliveries use."""
@@ -108,81 +108,60 @@ class MemoryService:
     async def start(self) -> None:
         """Deliver what earlier processes left. Only the owner of a home calls this."""
         self._delivers = True
+        for deliverer in self._deliverers:
+            await deliverer.register()
+        await self._pages.forget_old_marks()
         await self.take_in()
         for deliverer in self._deliverers:
             await deliverer.start()
 
     async def close(self, drain: float = 0.0) -> None:
         """Deliver what is left for `drain` seconds; the next start delivers the rest."""
-        if self._delivers and drain > 0:
-            await self.take_in()
-            deadline = self._clock.monotonic() + drain
+        try:
+            if self._delivers and drain > 0:
+                await self._drain(drain)
+        finally:
+            await self._recalling.close()
             for deliverer in self._deliverers:
-                if not deliverer.is_failing:
-                    await deliverer.wait_idle(deadline - self._clock.monotonic())
-        await self._recalling.close()
-        for deliverer in self._deliverers:
-            await deliverer.close()
-        await self._group.leave()
-        for deliverer in self._deliverers:
-            await deliverer.provider.close()
-        await self.file.close()
-        self._group.scope.close()
+                await deliverer.close()
+            await self._group.leave()
+            await self.file.close()
+            self._group.scope.close()
+
+    async def _drain(self, seconds: float) -> None:
+        await self.take_in()
+        deadline = self._clock.monotonic() + seconds
+        for deliverer in [d for d in self._deliverers if not d.is_failing]:
+            await deliverer.wait_idle(deadline - self._clock.monotonic())
 
     # -- what sessions remember
 
-    def turn_row(self, turn: TurnMemory) -> OutboxRow:
-        return intake.row_of(turn.id, intake.TurnEnded(turn))
-
-    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
-        row = intake.TurnTakenBack(session_id=session_id, turn_id=turn_id, at=at)
-        return intake.row_of(f"undo/{turn_id}", row)
-
-    def changed_row(self, event: MemoryChanged) -> OutboxRow:
-        return intake.row_of(event.memory_id, intake.Changed(event))
+    turn_row = staticmethod(intake_rows.turn_row)
+    undone_row = staticmethod(intake_rows.undone_row)
+    restored_row = staticmethod(intake_rows.restored_row)
+    changed_row = staticmethod(intake_rows.changed_row)
 
     def wake(self) -> None:
         """Take in new rows of the outbox soon; they are durable already."""
-        self._is_behind = True
-        if self._taking_in is None and not self._group.scope.is_cancelled:
-            self._taking_in = self._group.start(self._take_in_all(), name="take in memories")
+        self._intake.request()
 
     async def take_in(self) -> None:
-        """Take in everything that is in the outbox now."""
-        if not self._takes_in:
+        """Take in everything that is in the outbox now; what comes later is not waited for."""
+        if self._takes_in:
+            await self._intake.wait()
+        else:
             await self._announce()
-            return
-        self.wake()
-        while self._taking_in is not None:
-            await asyncio.shield(self._taking_in)
 
-    async def _take_in_all(self) -> None:
-        try:
-            while self._is_behind:
-                self._is_behind = False
-                while await self._take_in_page():
-                    pass
-        finally:
-            self._taking_in = None
-
-    async def _take_in_page(self) -> bool:
-        rows = await self._store.outbox(intake.TOPIC, limit=PAGE)
-        if not rows:
-            return False
-        items = await self.file.write(partial(intake.apply_rows, rows=rows, providers=self._names))
-        ids = [row.id for row in rows]
-        await self._store.sent(ids)
-        await self.file.write(partial(intake.forget_applied, ids=ids))
+    def _taken_in(self, items: Sequence[MemoryItem]) -> None:
         self._prefetch(items)
         self._deliver(items)
-        return True
 
     def _prefetch(self, items: Iterable[MemoryItem]) -> None:
         """Ask for the next turn of each session whose turn has ended."""
         for item in items:
             if isinstance(item, TurnMemory):
-                scope = MemoryScope(item.profile, item.workspace)
                 words = " ".join(text.text for text in item.texts)
+                scope = MemoryScope(item.profile, item.workspace)
                 self._recalling.prefetch(item.session_id, scope, words)
 
     def _deliver(self, items: Sequence[MemoryItem]) -> None:
@@ -222,19 +201,30 @@ class MemoryService:
     # -- recalling
 
     async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall:
-        """Return what fits these words best, with everything that was accepted so far."""
-        await self.take_in()
+        """Return what fits these words best, with everything that was accepted so far.
+
+        If that could not be taken in within the budget, the memory itself is among the late ones.
+        """
+        is_complete = await self._is_taken_in()
         recall = await self._recalling.recall(scope, words, limit)
+        if not is_complete:
+            recall = msgspec.structs.replace(recall, late=(WORDS, *recall.late))
         if not recall.late:
             return recall
-        behind = [state.syncing_for for state in await self.states() if state.name in recall.late]
+        behind = [state.syncing_for for state in await self._lags() if state.name in recall.late]
         longest = max((age for age in behind if age is not None), default=None)
         return msgspec.structs.replace(recall, syncing_for=longest)
 
+    async def _is_taken_in(self) -> bool:
+        """Take in what is in the outbox now; return whether that took no longer than the budget."""
+        taking_in = self._group.start(self.take_in(), name="take in before a search")
+        await asyncio.wait([taking_in], timeout=self.budget)
+        return taking_in.done() and not taking_in.cancelled() and taking_in.exception() is None
+
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
         """Return what the model should be given with a message of this session."""
-        if self._taking_in is not None:  # what another session has just remembered
-            await asyncio.wait([self._taking_in], timeout=self.budget)
+        if (intake := self._intake.unfinished) is not None:  # what was remembered just now
+            await asyncio.wait([intake], timeout=self.budget)
         return await self._recalling.context(session_id, scope, words)
 
     async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
@@ -265,13 +255,18 @@ class MemoryService:
     async def states(self) -> list[ProviderState]:
         """Return how far each provider is behind."""
         await self.take_in()
-        now = self._clock.wall()
-        states: list[ProviderState] = []
-        for name in self._names:
-            lag = await self.file.read(partial(deliveries.lag, provider=name))
-            behind = None if lag.oldest is None else max(0.0, now - lag.oldest)
-            states.append(ProviderState(name=name, lag=lag, syncing_for=behind))
-        return states
+        return await self._lags()
+
+    async def _lags(self) -> list[ProviderState]:
+        names = {deliverer.provider.name: deliverer.left_out for deliverer in self._deliverers}
+        return await self.file.read(
+            partial(deliveries.states, providers=names, now=self._clock.wall())
+        )
+
+    def failing(self) -> dict[str, str]:
+        """Return the reasons of providers whose last attempt failed; none that is left out."""
+        tried = [d for d in self._deliverers if d.left_out is None and d.breaker.failures]
+        return {deliverer.provider.name: deliverer.breaker.error for deliverer in tried}
 
     async def failures(self) -> list[FailedDelivery]:
         return await self.file.read(deliveries.failures)
@@ -287,8 +282,5 @@ class MemoryService:
         """Wait until all providers have everything. False: the time was over before."""
         await self.take_in()
         deadline = self._clock.monotonic() + seconds
-        idle = [
-            await deliverer.wait_idle(max(0.0, deadline - self._clock.monotonic()))
-            for deliverer in self._deliverers
-        ]
+        idle = [await d.wait_idle(deadline - self._clock.monotonic()) for d in self._deliverers]
         return all(idle)

@@ -7,8 +7,9 @@ Deliveries to a provider come in the order of each session, from one owner, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -17,11 +18,33 @@ from keryx.events import MemoryAbout, MemoryKind, RecalledMemory, Trust
 
 MemoryState = Literal["active", "replaced", "removed"]
 
+PERSON: Final = r"[a-z][a-z-]*:[^/\x00-\x1f\x7f]+"
+"""How a person is written for whom a session is: where they are from, and their id there."""
+_PROFILE_AND_PERSON: Final = re.compile(rf"(.*)/({PERSON})", re.DOTALL)
+
+
+def memory_profile(profile: str, person: str | None) -> str:
+    """Return the profile that the memories of a session have.
+
+    A person other than the owner of the home has memories of their own in each profile. Every
+    provider keeps profiles apart, so this keeps people apart too. Different people, or different
+    profiles, never give the same: no person has a slash, and `config` refuses a profile that ends
+    like one of these.
+    """
+    return profile if person is None else f"{profile}/{person}"
+
+
+def profile_and_person(memory_profile: str) -> tuple[str, str | None]:
+    """Return the profile of a session and its person; see `memory_profile`."""
+    match = _PROFILE_AND_PERSON.fullmatch(memory_profile)
+    return (memory_profile, None) if match is None else (match[1], match[2])
+
 
 class MemoryScope(msgspec.Struct, frozen=True):
     """Whose memories a query is about: those of a profile for all workspaces, and for this one."""
 
     profile: str
+    """As `memory_profile` returns it, here and in all that is stored."""
     workspace: str
 
 
@@ -50,6 +73,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, tag="memory"):
     """Empty: a person added it outside of sessions."""
     replaces: str | None = None
     state: MemoryState = "active"
+    conflicts_with: str | None = None
+    """Another active memory, which had replaced the same one before: both were kept."""
 
 
 class TurnText(msgspec.Struct, frozen=True):

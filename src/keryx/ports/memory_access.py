@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from keryx.events import MemoryAbout, MemoryChanged, MemoryKind, RecalledMemory
+from keryx.events import (
+    MemoryAbout,
+    MemoryChanged,
+    MemoryKind,
+    RecalledMemory,
+    TurnRestored,
+    TurnUndone,
+)
 from keryx.ports.memory import Memory, MemoryScope, TurnMatch, TurnMemory
 from keryx.ports.store import OutboxRow
 
@@ -20,6 +27,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     waited: float = 0.0
     syncing_for: float | None = None
     """How long the oldest item has been waiting for a provider; None: nothing waits."""
+    faults: tuple[str, ...] = ()
+    """What of the memory does not work, and what to do: warnings for people."""
 
 
 class HostMemory(Protocol):
@@ -29,8 +38,12 @@ class HostMemory(Protocol):
         """Return the row that lets providers store a turn; commit it with the end of the turn."""
         ...
 
-    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
+    def undone_row(self, event: TurnUndone) -> OutboxRow:
         """Return the row that takes back what a turn taught."""
+        ...
+
+    def restored_row(self, event: TurnRestored, turn: TurnMemory | None) -> OutboxRow:
+        """Return the row that lets what a turn taught count again; `turn`: what was said in it."""
         ...
 
     def changed_row(self, event: MemoryChanged) -> OutboxRow:
@@ -39,6 +52,10 @@ class HostMemory(Protocol):
 
     def wake(self) -> None:
         """Take in rows that are committed now."""
+        ...
+
+    def redact_with(self, redact: Callable[[str], str]) -> None:
+        """Remove secrets from what people write with this function: providers may be elsewhere."""
         ...
 
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
@@ -52,6 +69,10 @@ class HostMemory(Protocol):
         ...
 
     async def get(self, memory_id: str) -> Memory | None: ...
+
+    async def fault(self) -> str | None:
+        """Return why the memory does not work now, and what to do; None: it works."""
+        ...
 
 
 class TellOwner(Protocol):
@@ -67,7 +88,8 @@ class MemoryNote(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     kind: MemoryKind = "fact"
-    about: MemoryAbout = "user"
+    about: MemoryAbout | None = None
+    """None: what the replaced memory is about; otherwise the user."""
     target: str | None = None
 
 

@@ -113,32 +113,32 @@ class State:
 def filtered(
     rows: list[dict[str, Any]], filters: dict[str, Any] | None, columns: dict[str, str]
 ) -> list[dict[str, Any]]:
-    for key, wanted in (filters or {}).items():
+    for key, condition in (filters or {}).items():
         if key not in columns:
             raise RefusedError(422, f"Column '{key}' is not allowed to be filtered on")
         if columns[key] == "metadata":
-            rows = [row for row in rows if _has(json.loads(row["metadata"]), wanted)]
+            rows = [row for row in rows if _has(json.loads(row["metadata"]), condition)]
         else:
-            rows = [row for row in rows if _matches(row[columns[key]], wanted)]
+            rows = [row for row in rows if _matches(row[columns[key]], condition)]
     return rows
 
 
-def _has(metadata: dict[str, Any], wanted: object) -> bool:
-    if not isinstance(wanted, dict):
+def _has(metadata: dict[str, Any], condition: object) -> bool:
+    if not isinstance(condition, dict):
         raise RefusedError(422, "a JSONB column takes an object")
-    return all(_matches(metadata.get(str(key)), value) for key, value in wanted.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return all(_matches(metadata.get(str(key)), value) for key, value in condition.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _matches(value: Any, wanted: Any) -> bool:
-    if wanted == "*":
+def _matches(value: Any, condition: Any) -> bool:
+    if condition == "*":
         return True
-    if isinstance(wanted, list):
-        return value in wanted
-    if isinstance(wanted, dict):
-        if set(wanted) != {"in"} or not isinstance(wanted["in"], list):  # pyright: ignore[reportUnknownArgumentType]
-            raise RefusedError(422, f"unsupported operator(s) {sorted(wanted)}")  # pyright: ignore[reportUnknownArgumentType]
-        return value in wanted["in"]
-    return value == wanted
+    if isinstance(condition, list):
+        return value in condition
+    if isinstance(condition, dict):
+        if set(condition) != {"in"} or not isinstance(condition["in"], list):  # pyright: ignore[reportUnknownArgumentType]
+            raise RefusedError(422, f"unsupported operator(s) {sorted(condition)}")  # pyright: ignore[reportUnknownArgumentType]
+        return value in condition["in"]
+    return value == condition
 
 
 def nearest(rows: list[dict[str, Any]], question: str, limit: int) -> list[dict[str, Any]]:

@@ -5,13 +5,15 @@ The file of the memories is shared. The owner is told after each change, and del
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from keryx.app.host.guests.guest_host import GuestHost
 from keryx.app.host.local_host import LocalHost
 from keryx.app.runtime import Runtime
 from keryx.app.services.host_memory import open_memory
-from keryx.config import Config
+from keryx.config import Config, secrets_of
+from keryx.engine.redaction import Redactor
 from keryx.errors import UserMustActError
 from keryx.ports.memory_access import TellOwner
 from keryx.ports.store import Store
@@ -32,25 +34,37 @@ class MemoryOffError(UserMustActError):
 class AttachedMemory:
     """Opens the memory when it is first used. Belongs to one loop."""
 
-    def __init__(self, runtime: Runtime, tell_owner: TellOwner) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        tell_owner: TellOwner,
+        read_config: Callable[[], Awaitable[Config]],
+    ) -> None:
         self._runtime = runtime
         self._tell_owner = tell_owner
+        self._read_config = read_config
         self._service: MemoryService | None = None
 
-    async def beside(self, host: object, store: Store, config: Config) -> MemoryService:
+    async def beside(self, host: object, store: Store) -> MemoryService:
         """Return the memory of a host of this process, or one beside the owner of the home.
 
         `UserMustActError` if no provider is configured.
         """
-        is_own = isinstance(host, LocalHost | GuestHost)
-        service = host.memory if is_own else await self._open(store, config)
+        config = await self._read_config()
+        if isinstance(host, LocalHost | GuestHost):
+            service = None if host.memory is None else host.memory.service
+        else:
+            service = await self._open(store, config)
         if service is None:
             raise MemoryOffError(OFF)
+        # Secrets that were added since must not reach a provider.
+        service.redact_with(Redactor(secrets_of(config)).text)
         return service
 
     async def _open(self, store: Store, config: Config) -> MemoryService | None:
         if self._service is None:
-            service = await open_memory(self._runtime, store, config, tell_owner=self._tell_owner)
+            memory = await open_memory(self._runtime, store, config, tell_owner=self._tell_owner)
+            service = None if memory is None else memory.service
             if self._service is None:
                 self._service = service
             elif service is not None:  # two callers were first

@@ -10,7 +10,7 @@ from keryx.app.models import Models
 from keryx.engine.side_request import ask_for_text
 from keryx.events import Usage
 from keryx.messages import Text, UserMessage
-from keryx.ports.memory import MemoryScope
+from keryx.ports.memory import MemoryScope, profile_and_person
 from keryx.ports.model import ModelRequest
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ async def consolidate(
     service: MemoryService, models: Models, scope: MemoryScope, name: str | None
 ) -> ConsolidationReport:
     """Ask the model of this name, or the one that is configured; `ModelError` if it fails."""
-    model = models.for_memory(scope.profile, name)
+    profile, _ = profile_and_person(scope.profile)
+    model = models.for_memory(profile, name)
     asked_model, usage, cost = "", Usage(), None
 
     async def ask(text: str) -> str:

@@ -15,11 +15,19 @@ MAX_TEXT: Final = 500
 
 
 async def search_sessions(
-    store: Store, memory: HostMemory | None, scope: MemoryScope, words: str, limit: int
+    store: Store,
+    memory: HostMemory | None,
+    scope: MemoryScope,
+    person: str | None,
+    words: str,
+    limit: int,
 ) -> list[SessionMatch]:
-    """Return texts that have these words; behind them turns of this scope that mean the like."""
+    """Return texts that have these words; behind them turns of this scope that mean the like.
+
+    For a person only their own sessions are searched; None: all of the home, for its owner.
+    """
     matches: list[SessionMatch] = []
-    for hit in await store.search(words, limit=limit):
+    for hit in await store.search(words, limit=limit, person=person):
         text = "".join(piece.text for piece in hit.snippet)
         title = await _title(store, hit.session_id)
         matches.append(

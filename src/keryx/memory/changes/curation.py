@@ -84,6 +84,8 @@ class Curation:
         self._clock = clock
         self._take_in = take_in
         self._announce = announce
+        self.redact: Callable[[str], str] = str
+        """Removes the values of secrets from what people write."""
 
     async def _look(self) -> None:
         """Take in all that is new, also what people did at a provider."""
@@ -115,11 +117,13 @@ class Curation:
         await self._look()
         return await self._file.read(partial(memories.everything, profile=profile))
 
-    async def add(self, memory: Memory) -> None:
-        """Add a memory of a person, or one that replaces another; durable on return."""
+    async def add(self, memory: Memory) -> Memory:
+        """Add a memory of a person, or one that replaces another; return it as it is stored."""
+        memory = msgspec.structs.replace(memory, text=self.redact(memory.text))
         change = partial(intake.add_of_person, memory=memory, providers=self._providers)
         await self._file.write(change)
         await self._announce()
+        return memory
 
     async def remove(self, ids: Sequence[str]) -> str:
         """Remove these memories; return the operation, which `undo` takes back."""
@@ -155,7 +159,7 @@ class Curation:
         edit = partial(
             replace,
             memory_id=memory_id,
-            text=text,
+            text=self.redact(text),
             providers=self._providers,
             replacement=new_id("mem"),
             at=self._clock.wall(),
@@ -167,9 +171,7 @@ class Curation:
     async def confirm(self, memory_id: str) -> bool:
         """Trust a memory as a person's own words. False: there is no such memory."""
         await self._take_in()
-        return await self._file.write(
-            partial(memories.set_trust, memory_id=memory_id, trust="person")
-        )
+        return await self._file.write(partial(set_trust, memory_id=memory_id, trust="person"))
 
 
 def page(
@@ -236,6 +238,11 @@ def replace(
     origin = old.sources[0].session_id if old.sources else ""
     end_at_providers(connection, {memory_id: origin}, providers, f"{replacement}/ends", at)
     return memory
+
+
+def set_trust(connection: sqlite3.Connection, memory_id: str, trust: str) -> bool:
+    cursor = connection.execute("UPDATE memories SET trust = ? WHERE id = ?", (trust, memory_id))
+    return bool(cursor.rowcount)
 
 
 def end_at_providers(

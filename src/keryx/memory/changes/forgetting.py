@@ -11,8 +11,8 @@ import msgspec
 
 from keryx.aio.clock import Clock
 from keryx.ids import new_id
-from keryx.memory import intake, memories
-from keryx.memory.changes import curation
+from keryx.memory import deliveries, intake, memories
+from keryx.memory.changes import curation, put_aside, undoing
 from keryx.memory.deliverer import Deliverer
 from keryx.memory.memory_file import MemoryFile
 
@@ -46,7 +46,7 @@ class Forgetting:
         return await self._erase(lambda _connection: ids, "")
 
     async def forget_session(self, session_id: str) -> Forgotten:
-        return await self._erase(partial(memories.only_from, session_id=session_id), session_id)
+        return await self._erase(partial(_only_from, session_id=session_id), session_id)
 
     async def _erase(
         self, choose: Callable[[sqlite3.Connection], Sequence[str]], session_id: str
@@ -68,10 +68,14 @@ class Forgetting:
         session_id: str,
     ) -> list[str]:
         chosen = list(choose(connection))
+        if session_id:
+            put_aside.drop_notes(connection, session_id)
+            deliveries.withdraw_turns(connection, session_id)
         # A merged memory says what the erased one said; the others that went into it are back.
-        merges = memories.merges_of(connection, chosen)
-        gone, restored = memories.undo(connection, merges)
-        erased = memories.erase(connection, [*chosen, *gone])
+        merges = undoing.merges_of(connection, chosen)
+        gone, restored = undoing.undo(connection, merges)
+        # What a deleted session replaced was taught by others: it stays readable.
+        erased = memories.erase(connection, [*chosen, *gone], with_replaced=not session_id)
         # The id of a session stands for its turns.
         items = {**erased, session_id: session_id} if session_id else erased
         if items:
@@ -83,9 +87,12 @@ class Forgetting:
         return list(erased)
 
     async def _remaining(self, items: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Ask every provider what it still has; one that does not answer may have all of it."""
-        remaining: dict[str, tuple[str, ...]] = {}
-        for deliverer in self._deliverers:
+        """Ask every provider what it still has; one that does not answer may have all of it.
+
+        One that is left out, or not configured any more, is not asked: it has all that it got.
+        """
+        remaining = await self._file.read(partial(self._of_others, items=items))
+        for deliverer in self._asked():
             try:
                 async with asyncio.timeout(self._budget):
                     left = tuple(await deliverer.provider.remaining(items))
@@ -94,3 +101,29 @@ class Forgetting:
             if left:
                 remaining[deliverer.provider.name] = left
         return remaining
+
+    def _asked(self) -> list[Deliverer]:
+        return [deliverer for deliverer in self._deliverers if deliverer.left_out is None]
+
+    def _of_others(
+        self, connection: sqlite3.Connection, items: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        asked = [deliverer.provider.name for deliverer in self._asked()]
+        others = [name for name in deliveries.registered(connection) if name not in asked]
+        delivered = {
+            name: tuple(i for i in items if deliveries.was_delivered(connection, name, i))
+            for name in others
+        }
+        return {name: ids for name, ids in delivered.items() if ids}
+
+
+def _only_from(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    """Return the memories whose only source is this session, and drop it as a source of others."""
+    rows = connection.execute(
+        "SELECT memory FROM sources WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM sources"
+        " AS other WHERE other.memory = sources.memory AND other.session_id != ?1)",
+        (session_id,),
+    ).fetchall()
+    ids = [memory_id for (memory_id,) in rows]
+    connection.execute("DELETE FROM sources WHERE session_id = ?", (session_id,))
+    return list(dict.fromkeys(ids))

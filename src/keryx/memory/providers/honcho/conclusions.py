@@ -20,7 +20,6 @@ from keryx.memory.providers.honcho.failures import (
     RequestRefusedError,
     answer,
 )
-from keryx.memory.providers.honcho.ledger import Entry, Ledger
 from keryx.memory.providers.honcho.listing import PAGE, all_entries
 from keryx.memory.providers.honcho.names import (
     clean,
@@ -28,6 +27,7 @@ from keryx.memory.providers.honcho.names import (
     observed_name,
     session_name,
 )
+from keryx.memory.providers.honcho.remote_items import Entry, RemoteItems
 from keryx.memory.providers.honcho.settling import Settling
 from keryx.ports.memory import (
     Delivery,
@@ -74,16 +74,18 @@ class _Doubtful(msgspec.Struct, frozen=True):
 class Conclusions:
     """Stores memories, each of them once as far as Honcho lets anybody know."""
 
-    def __init__(self, connections: Owned[Connection], ledger: Ledger, settling: Settling) -> None:
+    def __init__(
+        self, connections: Owned[Connection], remote_items: RemoteItems, settling: Settling
+    ) -> None:
         self._connections = connections
-        self._ledger = ledger
+        self._remote_items = remote_items
         self._settling = settling
         self._failed_reads: dict[Target, int] = {}
 
     async def store(self, target: Target, deliveries: Sequence[Delivery]) -> None:
         """Store these memories in order."""
         items = [delivery.item for delivery in deliveries if isinstance(delivery.item, Memory)]
-        stored = await self._ledger.of_items(item.id for item in items)
+        stored = await self._remote_items.of_items(item.id for item in items)
         attempts = {delivery.item.id: delivery.attempts for delivery in deliveries}
         missing = [item for item in items if _kind(stored.get(item.id)) != "conclusion"]
         for item in missing:
@@ -112,13 +114,13 @@ class Conclusions:
             return  # It may be there: the entry stays, and `remaining` says so.
         for remote in ids:
             await self._delete(target, remote)
-        await self._ledger.remove([entry.item])
+        await self._remote_items.remove([entry.item])
 
     async def remove_doubles(self, target: Target) -> None:
         """Delete second copies of items that were sent again, once they cannot come any more."""
         before = self._settling.wall() - self._settling.delay
         place = (target.remote_workspace, target.remote_session)
-        resent = await self._ledger.resent(*place, before)
+        resent = await self._remote_items.resent(*place, before)
         for workspace in {entry.workspace for entry in resent}:
             about = Target(target.remote_workspace, target.session_id, workspace)
             digests = {entry.digest for entry in resent if entry.workspace == workspace}
@@ -126,7 +128,7 @@ class Conclusions:
                 for remote in await self._strays(about, digests):
                     await self._delete(about, remote)
         if resent:
-            await self._ledger.settled(*place, before)
+            await self._remote_items.settled(*place, before)
 
     # -- sending
 
@@ -148,7 +150,7 @@ class Conclusions:
                 await self._send(target, [item])
             return
         pairs = zip(batch, created, strict=True)
-        await self._ledger.add([self._entry(target, item, remote) for item, remote in pairs])
+        await self._remote_items.add([self._entry(target, item, remote) for item, remote in pairs])
 
     async def _create(
         self, view: Any, target: Target, batch: Sequence[_Doubtful]
@@ -212,13 +214,13 @@ class Conclusions:
             if remote is not None:
                 strays.remove(remote)
                 entries.append(self._entry(target, _Doubtful(item, content, True), remote))
-        await self._ledger.add(entries)
+        await self._remote_items.add(entries)
         return {entry.item for entry in entries}
 
     async def _unknown(self, target: Target, item: Memory, reason: str) -> FateUnknownError:
         """Write down that the item may be stored, so that forgetting it can still find it."""
         doubtful = _Doubtful(item, clean(item.text), True)
-        await self._ledger.add([self._entry(target, doubtful, None)])
+        await self._remote_items.add([self._entry(target, doubtful, None)])
         return FateUnknownError(
             item.id,
             f"Honcho may have stored this conclusion, and it cannot be read back: {reason}",
@@ -231,7 +233,9 @@ class Conclusions:
 
     async def _unclaimed(self, target: Target) -> list[RemoteConclusion]:
         conclusions = await self._list(target)
-        entries = await self._ledger.of_session(target.remote_workspace, target.remote_session)
+        entries = await self._remote_items.of_session(
+            target.remote_workspace, target.remote_session
+        )
         ours = {entry.remote for entry in entries}
         return [conclusion for conclusion in conclusions if conclusion.id not in ours]
 

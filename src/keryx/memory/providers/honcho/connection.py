@@ -16,7 +16,7 @@ import msgspec
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.owned import Owned
-from keryx.errors import UserMustActError
+from keryx.errors import UnsupportedError
 from keryx.memory.providers.honcho.failures import answer
 from keryx.memory.providers.honcho.names import AGENT, USER
 
@@ -42,9 +42,9 @@ class HonchoSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_package() -> None:
-    """Raise `UserMustActError` if the client is not installed. It is not imported yet."""
+    """Raise `UnsupportedError` if the client is not installed. It is not imported yet."""
     if importlib.util.find_spec(PACKAGE) is None:
-        raise UserMustActError(_MISSING)
+        raise UnsupportedError(_MISSING)
 
 
 class Connection:
@@ -160,7 +160,7 @@ def connections(bridge: Bridge, settings: HonchoSettings) -> Owned[Connection]:
         httpx: Any = importlib.import_module("httpx")
         if not hasattr(package, "Honcho"):
             # Another distribution has a package of the same name.
-            raise UserMustActError(_MISSING)
+            raise UnsupportedError(_MISSING)
         # Without the proxies of the environment: nothing is ambient.
         http = httpx.AsyncClient(
             base_url=settings.url, timeout=httpx.Timeout(settings.timeout), trust_env=False

@@ -22,9 +22,9 @@ from keryx.memory.providers.honcho.failures import (
     RequestRefusedError,
     answer,
 )
-from keryx.memory.providers.honcho.ledger import Entry, EntryKind, Ledger
 from keryx.memory.providers.honcho.listing import PAGE, all_entries
 from keryx.memory.providers.honcho.names import AGENT, USER, clean, session_name
+from keryx.memory.providers.honcho.remote_items import Entry, EntryKind, RemoteItems
 from keryx.memory.providers.honcho.settling import Settling
 from keryx.ports.memory import (
     Delivery,
@@ -81,25 +81,33 @@ def parts_of(turn: TurnMemory) -> list[Part]:
 class Messages:
     """Stores turns, each of their parts once and in order."""
 
-    def __init__(self, connections: Owned[Connection], ledger: Ledger, settling: Settling) -> None:
+    def __init__(
+        self, connections: Owned[Connection], remote_items: RemoteItems, settling: Settling
+    ) -> None:
         self._connections = connections
-        self._ledger = ledger
+        self._remote_items = remote_items
         self._settling = settling
 
     async def store(self, remote_workspace: str, deliveries: Sequence[Delivery]) -> None:
         """Store these turns of one session."""
         turns = [d.item for d in deliveries if isinstance(d.item, TurnMemory)]
-        stored = await self._ledger.of_items(turn.id for turn in turns)
+        stored = await self._remote_items.of_items(turn.id for turn in turns)
         missing = [
             turn for turn in turns if turn.id not in stored or stored[turn.id].kind != "turn"
         ]
         attempts = {delivery.item.id: delivery.attempts for delivery in deliveries}
-        in_doubt = [part for turn in missing if attempts[turn.id] for part in parts_of(turn)]
+        in_doubt = [
+            part
+            for turn in missing
+            if attempts[turn.id] or turn.id in stored
+            for part in parts_of(turn)
+        ]
         there = await self._read_back(remote_workspace, in_doubt) if in_doubt else set[Any]()
         waiting = [part for turn in missing for part in parts_of(turn) if part.key not in there]
         for start in range(0, len(waiting), BATCH):
             await self._send(remote_workspace, waiting[start : start + BATCH])
-        await self._ledger.add([_entry(remote_workspace, turn) for turn in missing])
+        # A turn that was withdrawn is still there, and counts again.
+        await self._remote_items.add([_entry(remote_workspace, turn) for turn in turns])
 
     async def delete_session(self, entry: Entry) -> None:
         """Let Honcho delete a session with all its messages; it does that later."""
@@ -168,7 +176,7 @@ class Messages:
                 there |= {_key(message.metadata) for message in await all_entries(request)}
         except RequestRefusedError as error:
             turn = parts[0].turn
-            await self._ledger.add([_entry(remote_workspace, turn, "unknown turn")])
+            await self._remote_items.add([_entry(remote_workspace, turn, "unknown turn")])
             raise FateUnknownError(
                 turn.id,
                 f"Honcho may have stored this turn, and it cannot be read back: {error}",

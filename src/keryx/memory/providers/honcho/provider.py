@@ -17,10 +17,10 @@ from keryx.memory.providers.honcho.connection import (
     require_package,
 )
 from keryx.memory.providers.honcho.failures import RequestRefusedError
-from keryx.memory.providers.honcho.ledger import Ledger
 from keryx.memory.providers.honcho.messages import Messages
 from keryx.memory.providers.honcho.names import workspace_name
 from keryx.memory.providers.honcho.remembering import NAME, Remembering
+from keryx.memory.providers.honcho.remote_items import RemoteItems
 from keryx.memory.providers.honcho.settling import Settling
 from keryx.ports.memory import (
     Delivery,
@@ -53,7 +53,7 @@ class HonchoProvider:
         timeout: float = TIMEOUT,
         settle: float = SETTLE,
     ) -> None:
-        """Raise `UserMustActError` if Honcho's client is not installed."""
+        """Raise `UnsupportedError` if Honcho's client is not installed."""
         require_package()
         settings = HonchoSettings(
             url=url.rstrip("/"),
@@ -65,11 +65,11 @@ class HonchoProvider:
         self.name: Final = NAME
         self._configured = workspace
         self._connections = connections(bridge, settings)
-        self._ledger = Ledger(file)
+        self._remote_items = RemoteItems(file)
         settling = Settling(clock or RealClock(), settings.settle)
-        self._conclusions = Conclusions(self._connections, self._ledger, settling)
-        self._messages = Messages(self._connections, self._ledger, settling)
-        self._remembering = Remembering(self._connections, self._ledger, workspace)
+        self._conclusions = Conclusions(self._connections, self._remote_items, settling)
+        self._messages = Messages(self._connections, self._remote_items, settling)
+        self._remembering = Remembering(self._connections, self._remote_items, workspace)
 
     async def store(self, session_id: str, deliveries: Sequence[Delivery]) -> None:
         """Store these items; those that may be stored already are looked for first."""
@@ -93,9 +93,9 @@ class HonchoProvider:
 
     async def remaining(self, items: Sequence[str]) -> Sequence[str]:
         """Return the items that Honcho still has: turns stay until their session is deleted."""
-        entries = await self._ledger.of_items(items)
+        entries = await self._remote_items.of_items(items)
         sessions = {entry.session_id: entry for entry in entries.values() if entry.is_turn}
-        for entry in await self._ledger.of_keryx_sessions(items):
+        for entry in await self._remote_items.of_keryx_sessions(items):
             sessions[entry.session_id] = entry
         gone = {
             session_id
@@ -137,10 +137,10 @@ class HonchoProvider:
                     await self._withdraw(delivery.item)
 
     async def _withdraw(self, withdrawal: Withdrawal) -> None:
-        entries = await self._ledger.of_items(withdrawal.items)
+        entries = await self._remote_items.of_items(withdrawal.items)
         turns = [item for item, entry in entries.items() if entry.is_turn]
         if turns:
-            await self._ledger.end(turns)
+            await self._remote_items.end(turns)
         for item, entry in entries.items():
             if item not in turns:
                 await self._conclusions.delete(entry)
@@ -149,10 +149,10 @@ class HonchoProvider:
 
     async def _erase_sessions(self, ids: Sequence[str]) -> None:
         """Delete sessions that a person deleted, unless a memory of somebody else is in them."""
-        entries = await self._ledger.of_keryx_sessions(ids)
+        entries = await self._remote_items.of_keryx_sessions(ids)
         in_use = {entry.session_id for entry in entries if not entry.is_turn}
         sessions = {entry.session_id: entry for entry in entries if entry.is_turn}
-        await self._ledger.end([entry.item for entry in entries if entry.is_turn])
+        await self._remote_items.end([entry.item for entry in entries if entry.is_turn])
         for session_id, entry in sessions.items():
             if session_id not in in_use:
                 await self._messages.delete_session(entry)

@@ -17,7 +17,6 @@ from keryx.events import RecalledMemory, Trust
 from keryx.memory.own_words import recalled
 from keryx.memory.providers.honcho.connection import Connection
 from keryx.memory.providers.honcho.failures import RequestRefusedError, answer
-from keryx.memory.providers.honcho.ledger import Entry, Ledger
 from keryx.memory.providers.honcho.names import (
     AGENT,
     USER,
@@ -26,6 +25,7 @@ from keryx.memory.providers.honcho.names import (
     observed_name,
     workspace_name,
 )
+from keryx.memory.providers.honcho.remote_items import Entry, RemoteItems
 from keryx.ports.memory import MemoryScope, ProviderUnavailableError
 
 NAME: Final = "honcho"
@@ -41,9 +41,11 @@ MAX_SESSIONS: Final = 200
 class Remembering:
     """Searches at Honcho. Belongs to the provider."""
 
-    def __init__(self, connections: Owned[Connection], ledger: Ledger, configured: str) -> None:
+    def __init__(
+        self, connections: Owned[Connection], remote_items: RemoteItems, configured: str
+    ) -> None:
         self._connections = connections
-        self._ledger = ledger
+        self._remote_items = remote_items
         self._configured = configured
 
     async def recall(self, scope: MemoryScope, words: str, limit: int) -> list[RecalledMemory]:
@@ -53,7 +55,7 @@ class Remembering:
             return []
         count = max(1, min(limit, MAX_RESULTS))
         workspace = workspace_name(self._configured, scope.profile)
-        sessions = await self._ledger.turn_sessions(workspace, scope.workspace, MAX_SESSIONS)
+        sessions = await self._remote_items.turn_sessions(workspace, scope.workspace, MAX_SESSIONS)
         about = [observed_name(place) for place in dict.fromkeys(("", scope.workspace))]
         queries = [self._own(workspace, scope, name, question, count) for name in about]
         if sessions:
@@ -75,7 +77,7 @@ class Remembering:
         if not (scope.profile and question):
             return memories
         workspace = workspace_name(self._configured, scope.profile)
-        sessions = await self._ledger.turn_sessions(workspace, scope.workspace, MAX_SESSIONS)
+        sessions = await self._remote_items.turn_sessions(workspace, scope.workspace, MAX_SESSIONS)
         if not sessions:
             return memories
         representation = await _all([self._representation(workspace, sessions, question, limit)])
@@ -97,8 +99,10 @@ class Remembering:
     ) -> list[RecalledMemory]:
         view = await (await self._connections.get()).conclusions(workspace, observed)
         conclusions: Sequence[Any] = await answer(view.query(question, top_k=count))
-        entries = await self._ledger.of_remotes(workspace, [entry.id for entry in conclusions])
-        memories = await self._ledger.memories(entry.item for entry in entries.values())
+        entries = await self._remote_items.of_remotes(
+            workspace, [entry.id for entry in conclusions]
+        )
+        memories = await self._remote_items.memories(entry.item for entry in entries.values())
         results: list[RecalledMemory] = []
         for conclusion in conclusions:
             entry = entries.get(conclusion.id)
@@ -137,7 +141,7 @@ class Remembering:
             peer.aio.search(question, filters=filters, limit=count)
         )
         turns = [str(message.metadata.get("turn_id")) for message in messages]
-        entries = await self._ledger.of_items(turns)
+        entries = await self._remote_items.of_items(turns)
         return [
             msgspec.structs.replace(
                 _derived(str(message.content), message.id),

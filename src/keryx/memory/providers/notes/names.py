@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from pathlib import PurePath
 from typing import Final
 
-_PLAIN: Final = re.compile(r"[^\w.-]+")
+from keryx.folder_names import folder_name, name_digest, plain_name
+from keryx.ports.memory import profile_and_person
+
 _HINT: Final = (
     "You may edit this file. Each line that begins with a dash is one memory: change it, remove "
     "it, or add\none. The comment at its end is its id; leave it there, and write none for a new "
@@ -15,31 +15,32 @@ _HINT: Final = (
 )
 
 
-def folder_name(profile: str) -> str:
-    """Return the name of a profile's folder: its own, if that can be a name of a folder."""
-    plain = _plain(profile)
-    return profile if plain == profile else f"{plain}-{_digest(profile)}"
+# Who talks through the gateway may choose their id: no two may ever share a folder.
+_DIGEST_LENGTH: Final = 32
+
+
+def folder_of(profile: str) -> str:
+    """Return the name of the folder of a profile, or of a person in a profile."""
+    _, person = profile_and_person(profile)
+    if person is None:
+        return folder_name(profile)
+    return f"{plain_name(profile)}-{name_digest(profile, _DIGEST_LENGTH)}"
 
 
 def file_name(workspace: str) -> str:
     """Return the name of a workspace's file; of the one about the user if it is empty."""
     if not workspace:
         return "user.md"
-    return f"work-{_plain(PurePath(workspace).name)}-{_digest(workspace)}.md"
+    return f"work-{plain_name(PurePath(workspace).name)}-{name_digest(workspace)}.md"
 
 
-def head(workspace: str) -> str:
+def head(profile: str, workspace: str) -> str:
     """Return the first lines of a new file."""
+    _, person = profile_and_person(profile)
     if not workspace:
-        return f"# What Keryx remembers about you\n\n{_HINT}\n"
+        about = "you" if person is None else person
+        return f"# What Keryx remembers about {about}\n\n{_HINT}\n"
     path = workspace.encode("unicode_escape").decode() if not workspace.isprintable() else workspace
     name = PurePath(path).name or path
-    return f"# What Keryx remembers about {name}\n\nWorkspace: {path}\n\n{_HINT}\n"
-
-
-def _plain(name: str) -> str:
-    return _PLAIN.sub("-", name).lstrip(".-")[:40] or "unnamed"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:12]
+    of_person = "" if person is None else f"Told by: {person}\n"
+    return f"# What Keryx remembers about {name}\n\n{of_person}Workspace: {path}\n\n{_HINT}\n"

@@ -54,7 +54,7 @@ class NoteFile:
     def __init__(self, root: Path, profile: str, workspace: str, wall: Callable[[], float]) -> None:
         self.name: Final = names.file_name(workspace)
         self._root = root
-        self._folder_name = names.folder_name(profile)
+        self._folder_name = names.folder_of(profile)
         self._planner = Planner(self.name, profile, workspace, wall)
         self._lock, self._record, self._draft, self._swap = (
             f".{self.name}.{part}" for part in ("lock", "base", "draft", "swap")

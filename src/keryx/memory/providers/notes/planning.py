@@ -62,7 +62,8 @@ class Planner:
         base = entries_of(record.written)
         if blocks is None:
             items = [new_item(m.id, m.text, m.trust) for m in base.values()]
-            merged = Merged(append(parse(names.head(self._workspace)), items), dict(base), ())
+            head = parse(names.head(self._profile, self._workspace))
+            merged = Merged(append(head, items), dict(base), ())
         else:
             merged = merge(base, blocks, base, self._mint)
         changes = AgentChanges(base, merged, record.ended)

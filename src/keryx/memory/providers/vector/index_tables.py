@@ -55,6 +55,11 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 CREATE VIRTUAL TABLE terms USING fts5vocab (words, row);
 """,
+    advice=(
+        "check the disk and the rights of the file; if it is damaged, move vectors.db, "
+        "vectors.db-wal and vectors.db-shm away together and start Keryx again: the index is made "
+        "anew from the memories, without the earlier turns"
+    ),
 )
 
 MAX_TERMS: Final = 32

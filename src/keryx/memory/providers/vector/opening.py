@@ -12,6 +12,7 @@ from keryx.memory.memory_file import MemoryFile
 from keryx.memory.providers.vector.index_tables import INDEX
 from keryx.memory.providers.vector.minilm import MiniLM, missing
 from keryx.memory.providers.vector.provider import FILE, VectorProvider
+from keryx.sqlite_file import check_file
 
 
 def open_index(
@@ -21,7 +22,11 @@ def open_index(
     file: MemoryFile,
     report: Callable[[str, BaseException], None],
 ) -> VectorProvider:
-    """Create the provider. Its file and its model are opened when they are first used."""
+    """Create the provider. Its file and its model are opened when they are first used.
+
+    `StoreError` if there is a file that cannot be used. Blocking.
+    """
+    check_file(home / FILE, INDEX)
     return VectorProvider(
         MemoryFile(home / FILE, bridge, INDEX),
         scope,

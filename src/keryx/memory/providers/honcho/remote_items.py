@@ -64,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("turn", "unknown turn")
 
 
-class Ledger:
+class RemoteItems:
     """The table, through the file of the memories."""
 
     def __init__(self, file: MemoryFile) -> None:
