@@ -125,6 +125,34 @@ async def test_model_shows_and_chooses_the_model(tmp_path: Path) -> None:
         await replies(api, "/model", "The model is openai:other-model.")
 
 
+async def test_who_only_looks_leaves_no_session_behind(tmp_path: Path) -> None:
+    """Nor does who sends what is not taken."""
+    file = {"file_id": "f", "file_unique_id": "f", "file_name": "f.bin", "file_size": 1 << 30}
+    async with chatting(tmp_path, Model(), turns_per_day=1) as (api, _, app):
+        shown = await replies(api, "/status", "Session: none yet")
+        assert "Model: openai:test-model\nNothing is running." in shown
+        for text, answer in {
+            "/model": "The model is openai:test-model.",
+            "/model nobody:knows": "is not configured",
+            "/stop": "Nothing is running.",
+            "/steer": "Write the message behind the command",
+            "/queue": "Write the message behind the command",
+            "/sessions": "There are no sessions yet.",
+            "/help": "You can talk to me now.",
+        }.items():
+            await replies(api, text, answer)
+        await replies(api, "", "is larger than 20 MB", document=file)
+        await replies(api, "", "I can read texts", location={"latitude": 1.0, "longitude": 1.0})
+        assert await app.store.sessions() == []
+        await replies(api, "Hello", "You said: Hello")
+        assert "Session: Hello" in await replies(api, "/status", "Model: openai:test-model")
+        (row,) = await app.store.sessions()
+        await app.host_client.delete(row.session_id)
+        await replies(api, "/status", "Session: none yet")
+        await replies(api, "Hello again", "You have used your 1 messages of today")
+        assert await app.store.sessions() == []
+
+
 async def test_new_forgets_and_sessions_go_on(tmp_path: Path) -> None:
     model = Model()
     async with chatting(tmp_path, model) as (api, _, app):

@@ -32,7 +32,8 @@ async def test_a_draft_shows_the_answer_and_one_message_follows(tmp_path: Path) 
         assert draft.can_stop
         assert draft.times > 1
         shown = [fields["text"] for fields in api.calls_of("sendMessageDraft")]
-        assert shown[0] == WORKING
+        # On a full machine there are words before the first draft is shown.
+        assert shown[0] == WORKING or stream.text.startswith(shown[0].removesuffix(" …"))
         assert "some words" in shown[-1]
         assert "editMessageText" not in api.requested
 

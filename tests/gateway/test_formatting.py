@@ -38,3 +38,21 @@ def test_a_gate_lets_a_few_calls_through_and_stays_closed_as_long_as_asked() -> 
     gate.close(100.0, 51.0)
     assert gate.delay(101.0) == 50.0
     assert gate.delay(151.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text", "addresses"),
+    [
+        ("[`a.py`](https://example.com/a)", "a.py", ["https://example.com/a"]),
+        ("**b [`x`](https://example.com) c**", "b x c", ["https://example.com"]),
+        ("see [docs][1]\n\n[1]: https://example.com", "see docs", ["https://example.com"]),
+        ("see\n\n[1]: https://example.com", "see\n\n[1]: https://example.com", []),
+        (f"{'>' * 30} deep", f"{'>' * 30} deep", []),
+    ],
+)
+def test_no_address_and_no_deep_text_is_lost(
+    markdown: str, text: str, addresses: list[str]
+) -> None:
+    formatted = parse(markdown)
+    assert formatted.text == text
+    assert [mark.value for mark in formatted.marks if mark.kind == "text_link"] == addresses

@@ -132,6 +132,10 @@ async def test_without_aiogram_the_command_says_what_to_install(tmp_path: Path) 
         ),
         ('[gateway.telegram]\nmode = "webhook"', "webhook_url is missing; write one such as"),
         ("[gateway.telegram]\nturns_per_day = 0", "turns_per_day"),
+        ("[gateway.telegram]\nowner = [-100]", "owner"),
+        ('[gateway.telegram]\nowner = ["ann"]', "owner"),
+        ("[gateway.telegram]\nowner = 7", "owner"),
+        ('[gateway.webhook]\nurl = "https://example.com"\nowner = [""]', "owner"),
     ],
 )
 def test_a_misspelt_setting_is_refused_with_a_suggestion(

@@ -9,12 +9,12 @@ import pytest
 
 from keryx import Keryx
 from keryx import events as ev
-from keryx.gateway.talk.edits import CHANGED, TOO_LATE
+from keryx.gateway.talk.edits import CHANGED, EMPTY, OTHER_COMMAND, TOO_LATE
 from keryx.testing.modelserver import ReceivedRequest, Reply
 from tests.gateway.bot_api import BotApi
 from tests.gateway.chat_home import ANN, BEN, EVE, GROUP, chatting, echo, last_text
 
-MENTION = {"entities": [{"type": "mention", "offset": 0, "length": 10}]}
+MENTION: dict[str, Any] = {"entities": [{"type": "mention", "offset": 0, "length": 10}]}
 SLOW = Reply(text="word " * 400, pace=0.05)
 
 
@@ -81,6 +81,34 @@ async def test_a_change_replaces_a_message_that_waits_and_comes_too_late_for_oth
         api.change(EVE, second, "by a stranger")
         assert await messages_of(app) == ["slowly", "second"]
         assert api.texts(ANN).count(CHANGED) == 1
+
+
+@pytest.mark.promise("chat.4")
+async def test_a_change_of_a_waiting_command_changes_its_text_and_not_the_command(
+    tmp_path: Path,
+) -> None:
+    async def change(api: BotApi, message_id: int, text: str, answer: str) -> None:
+        count = api.texts(ANN).count(answer)
+        api.change(ANN, message_id, text)
+        await api.wait(lambda: api.texts(ANN).count(answer) == count + 1)
+
+    async with chatting(tmp_path, slow) as (api, _, app):
+        api.say(ANN, "slowly")
+        await api.wait(lambda: [sent for sent in api.sent(ANN) if sent.buttons])
+        api.say(ANN, "/queue second thing")
+        command = api.last_id
+        api.say(ANN, "third thing")
+        message = api.last_id
+        await change(api, command, "/queue second thing, corrected", CHANGED)
+        await change(api, message, "/queue third thing, corrected", CHANGED)
+        for text in ("/stop", "/new third thing", "/steer third thing", "/nonsense"):
+            await change(api, message, text, OTHER_COMMAND)
+        await change(api, command, "/queue", EMPTY)
+        api.say(ANN, "/stop")
+        await api.wait(lambda: "You said: third thing, corrected" in api.texts(ANN))
+        assert "You said: second thing, corrected" in api.texts(ANN)
+        await change(api, command, "/queue too late", TOO_LATE)
+        assert await messages_of(app) == ["slowly", "second thing", "third thing"]
 
 
 @pytest.mark.promise("chat.4")

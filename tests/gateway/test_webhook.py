@@ -9,7 +9,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,14 @@ class Program:
 
 @asynccontextmanager
 async def posting(
-    path: Path, answer: Callable[[ReceivedRequest], Reply] = echo
+    path: Path,
+    answer: Callable[[ReceivedRequest], Reply] = echo,
+    *,
+    allow: Sequence[str] = ("ann",),
+    owner: Sequence[str] = (),
+    extra: str = "",
 ) -> AsyncGenerator[Program]:
+    """A gateway for such a program. `allow`, `owner`: settings of it; `extra`: further tables."""
     program: Program | None = None
 
     async def take(request: web.Request) -> web.Response:
@@ -93,8 +99,9 @@ async def posting(
         (home / "config.toml").write_text(
             'model = "openai:test-model"\n'
             f'[providers.openai]\nbase_url = "{server.url}"\napi_key = "k"\nimages = ["*"]\n'
-            f'[gateway]\nport = 0\n[gateway.webhook]\nsecret = "{SECRET}"\n'
-            f'url = "http://127.0.0.1:{listener.getsockname()[1]}/answers"\nallow = ["ann"]\n'
+            f'{extra}[gateway]\nport = 0\n[gateway.webhook]\nsecret = "{SECRET}"\n'
+            f'url = "http://127.0.0.1:{listener.getsockname()[1]}/answers"\n'
+            f"allow = {json.dumps(allow)}\nowner = {json.dumps(owner)}\n"
         )
         async with (
             Keryx(home=home, workspace=workspace) as app,

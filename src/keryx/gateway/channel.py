@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from keryx.aio.clock import Clock
 from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
 from keryx.errors import KeryxError
@@ -36,7 +37,6 @@ class Channel:
         """`on_failure`: called when the platform cannot go on until a person acts."""
         self.platform = platform = configured.platform
         clock = scope.clock
-        access = Access(file, clock, platform.name, configured.allowed, configured.budget)
         self._outbox = Outbox(
             platform,
             file,
@@ -52,17 +52,18 @@ class Channel:
             platform,
             host_client,
             file,
-            access,
+            _access(configured, file, clock),
             clock,
             sessions_by=configured.sessions_by,
             workspace=workspace,
         )
+        self._performer = Performer(platform.name, host_client, file, planner, clock)
         self._lanes = Lanes(
             platform,
             file,
             scope,
             planner=planner,
-            performer=Performer(platform.name, host_client, file, planner, clock),
+            performer=self._performer,
             answers=self._answers,
             outbox=self._outbox,
             pace=tuning.pace,
@@ -72,6 +73,7 @@ class Channel:
     async def run(self) -> None:
         """Serve the platform until cancelled; what an earlier process left is done first."""
         await self.platform.start()
+        await self._performer.end_mixed_turns(self.platform.account)
         await self._outbox.start()
         await self._answers.start()
         await self._lanes.start()
@@ -82,3 +84,14 @@ class Channel:
         await self._answers.close()
         await self._outbox.close()
         await self.platform.close()
+
+
+def _access(configured: ConfiguredPlatform, file: SqliteFile, clock: Clock) -> Access:
+    return Access(
+        file,
+        clock,
+        configured.platform.name,
+        configured.allowed,
+        configured.budget,
+        owners=configured.owners,
+    )

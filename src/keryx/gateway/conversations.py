@@ -56,6 +56,15 @@ def switch(connection: sqlite3.Connection, key: str, session_id: str, at: float)
     )
 
 
+def replace(connection: sqlite3.Connection, key: str, session_id: str, at: float) -> str:
+    """Give the conversation a new session if it still has this one; return the one it has."""
+    if (other := current(connection, key)) not in (None, session_id):
+        return other or session_id
+    new_session_id = new_id("s")
+    switch(connection, key, new_session_id, at)
+    return new_session_id
+
+
 def sessions_of(connection: sqlite3.Connection, key: str) -> set[str]:
     """Return all sessions that this conversation had."""
     rows = connection.execute("SELECT session_id FROM conversation_sessions WHERE key = ?", (key,))

@@ -22,7 +22,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
 from keryx.app.services.attachments import Uploads
-from keryx.errors import KeryxError, UserMustActError
+from keryx.errors import KeryxError, NobodyMustActError, UserMustActError
 from keryx.gateway.channel import Channel
 from keryx.gateway.gateway_file import FILE, SCHEMA
 from keryx.gateway.listener import Listener
@@ -36,6 +36,7 @@ NOT_CONFIGURED: Final = (
     "no chat platform is configured; add [gateway.telegram] with the token of a bot, or "
     "[gateway.webhook], to config.toml: see docs/gateway.md"
 )
+RESTART: Final = "start it again, and please report what the log says"
 _log: Final = logging.getLogger("keryx.gateway")
 
 
@@ -79,6 +80,11 @@ class Gateway:
             await channel.run()
         except KeryxError as error:
             self.fail(channel, error)
+        except Exception as error:  # noqa: BLE001 (whatever it is, somebody must be told)
+            # A gateway that receives nothing must not look as if it did.
+            _log.exception("%s has stopped", channel.platform.name)
+            text = f"it stopped because of a fault in Keryx ({type(error).__name__}); {RESTART}"
+            self.fail(channel, NobodyMustActError(text))
 
     def fail(self, channel: Channel, error: KeryxError) -> None:
         """Note that a platform cannot go on; the first error counts."""

@@ -71,6 +71,35 @@ def set_plan(connection: sqlite3.Connection, place: int, plan: bytes) -> None:
     connection.execute("UPDATE updates SET plan = ? WHERE place = ?", (plan, place))
 
 
+def set_first_plan(connection: sqlite3.Connection, place: int, plan: bytes) -> bytes:
+    """Store what will be done about the update, unless that is decided; return what holds."""
+    earlier_plan = state_of(connection, place)[1]
+    if earlier_plan is None:
+        set_plan(connection, place, plan)
+    return earlier_plan or plan
+
+
+def state_of(connection: sqlite3.Connection, place: int) -> tuple[str, bytes | None]:
+    """Return the state of an update, and its plan."""
+    return connection.execute(
+        "SELECT state, plan FROM updates WHERE place = ?", (place,)
+    ).fetchone()
+
+
+def waiting_before(
+    connection: sqlite3.Connection, source: str, update: WaitingUpdate, chat: str
+) -> list[WaitingUpdate]:
+    """Return the updates of a chat that came before this one and are not handled."""
+    lanes = f"{chat}/"
+    rows = connection.execute(
+        "SELECT place, key, number, lane, body, plan, attempts FROM updates"
+        " WHERE source = ? AND state = 'waiting' AND substr(lane, 1, ?) = ?"
+        " AND (number, place) < (?, ?) ORDER BY number, place",
+        (source, len(lanes), lanes, update.number, update.place),
+    )
+    return [WaitingUpdate(*row) for row in rows]
+
+
 def finish(connection: sqlite3.Connection, places: Sequence[int]) -> None:
     """Mark updates as handled, and forget what they said."""
     connection.executemany(

@@ -11,8 +11,9 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final
+
+import msgspec
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
@@ -25,9 +26,10 @@ from keryx.gateway.delivery.outbox import Outbox
 from keryx.gateway.inbox import WaitingUpdate
 from keryx.gateway.talk import edits, plans
 from keryx.gateway.talk.answers import Answers
-from keryx.gateway.talk.performer import Performed, Performer
-from keryx.gateway.talk.planner import Planner, continues
-from keryx.gateway.talk.plans import Plan, SayPlan, SendPlan
+from keryx.gateway.talk.message_parts import continues
+from keryx.gateway.talk.performer import Performed, Performer, reply_messages
+from keryx.gateway.talk.planner import Planner
+from keryx.gateway.talk.plans import Plan, SayPlan
 from keryx.ports.platform import (
     Incoming,
     MessageRefusedError,
@@ -102,17 +104,13 @@ class Lanes:
         try:
             while True:
                 self._woken[lane] = False
-                update = await self._next(lane)
-                if update is not None:
-                    await self._try(update)
+                rows = await self._waiting(lane, 1)
+                if rows:
+                    await self._try(rows[0])
                 elif not self._woken[lane]:
                     return
         finally:
             del self._woken[lane]
-
-    async def _next(self, lane: str) -> WaitingUpdate | None:
-        rows = await self._waiting(lane, 1)
-        return rows[0] if rows else None
 
     async def _waiting(self, lane: str, limit: int) -> list[WaitingUpdate]:
         source = self._platform.source
@@ -134,26 +132,34 @@ class Lanes:
     async def _handle(self, update: WaitingUpdate) -> None:
         incoming = self._platform.read(update.body)
         if incoming is None:
-            await self._finish(None, Performed(), [update])
+            await self._finish(None, Performed(), [update], update.plan)
             return
-        plan = None if update.plan is None else plans.decode(update.plan)
-        rows = [update]
+        body, rows = update.plan, [update]
+        plan = None if body is None else plans.decode(body)
         if plan is None:
             plan, rows = await self._plan(update, incoming)
-            body = plans.encode(plan)
-            await self._file.write(lambda con: inbox.set_plan(con, update.place, body))
-        elif isinstance(plan, SendPlan) and plan.joined:
+            new_body = plans.encode(plan)
+            body = await self._file.write(
+                lambda con: inbox.set_first_plan(con, update.place, new_body)
+            )
+            if body != new_body:  # somebody has stopped it meanwhile
+                plan, rows = plans.decode(body), [update]
+        elif plan.joined:
             waiting = await self._waiting(update.lane, MOST_PARTS)
             rows = [row for row in waiting if row.place in plan.joined]
         performed = await self._performer.perform(plan, incoming)
         # An empty plan is for what was not meant for the bot.
-        await self._finish(incoming, performed, rows, is_taken=plan != SayPlan())
+        is_taken = not isinstance(plan, SayPlan) or bool(plan.text)
+        await self._finish(incoming, performed, rows, body, is_taken=is_taken)
 
     async def _plan(
         self, update: WaitingUpdate, incoming: Incoming
     ) -> tuple[Plan, list[WaitingUpdate]]:
         if isinstance(incoming, Press):
             return await self._planner.plan_press(incoming), [update]
+        if not await self._planner.is_allowed(incoming.person):
+            # A stranger must not hold up their group by messages that seem to have more parts.
+            return await self._planner.plan_message([update], [incoming]), [update]
         rows, parts = await self._parts(update, incoming)
         while parts[-1].is_part and len(parts) < MOST_PARTS:
             await sleep(self._clock, self._join_window)
@@ -161,9 +167,9 @@ class Lanes:
             rows, parts = await self._parts(update, incoming)
             if len(parts) == count:
                 break
-        key = f"{self._platform.source}:{update.key}"
-        plan = await self._planner.plan_message(key, parts, [row.place for row in rows])
-        return plan, rows
+        plan = await self._planner.plan_message(rows, parts)
+        places = tuple(row.place for row in rows)
+        return msgspec.structs.replace(plan, joined=places), rows
 
     async def _parts(
         self, update: WaitingUpdate, first: ReceivedMessage
@@ -183,22 +189,30 @@ class Lanes:
         incoming: Incoming | None,
         performed: Performed,
         rows: Sequence[WaitingUpdate],
+        plan: bytes | None,
         *,
         is_taken: bool = False,
     ) -> None:
-        """End updates that were handled as one, in one transaction."""
+        """End updates that were handled as one, in one transaction.
+
+        If their `plan` was changed meanwhile, they do not end: the new one is done first.
+        """
         messages = [] if incoming is None else self._replies(rows[0], incoming, performed.text)
         account, at = self._platform.account, self._clock.wall()
         parts = [self._platform.read(row.body) for row in rows if is_taken]
 
-        def write(connection: sqlite3.Connection) -> None:
+        def write(connection: sqlite3.Connection) -> bool:
+            if inbox.state_of(connection, rows[0].place)[1] != plan:
+                return False
             inbox.finish(connection, [row.place for row in rows])
             ledger.add(connection, account, messages, at)
             self._remember(connection, parts, performed, at)
             if performed.turn is not None:
                 conversations.await_turn(connection, account, performed.turn)
+            return True
 
-        await self._file.write(write)
+        if not await self._file.write(write):
+            return
         if performed.turn is not None:
             self._answers.watch(performed.turn)
         for message in messages:
@@ -214,31 +228,21 @@ class Lanes:
         at: float,
     ) -> None:
         """Remember messages, because people may change them, and count a turn."""
-        account, turn = self._platform.account, performed.turn
-        messages = [part for part in parts if isinstance(part, ReceivedMessage)]
-        queued = None
-        if turn is not None and performed.queued_id is not None:
-            queued = (turn.session_id, performed.queued_id)
+        turn, queued = performed.turn, None
+        if turn is not None:
             used = people.Spending(turns=1)
             people.spend(connection, self._platform.name, turn.person, used, at)
-        if messages and messages[0].is_edit and queued is None:
-            edits.remember_change(connection, account, messages[0])
+            if performed.queued_id is not None:
+                queued = (turn.session_id, performed.queued_id)
+        messages = [part for part in parts if isinstance(part, ReceivedMessage)]
+        if messages and messages[0].is_edit and turn is None:
+            edits.remember_change(connection, self._platform.account, messages[0])
         else:
-            edits.remember(connection, account, messages, queued, at)
+            edits.remember(connection, self._platform.account, messages, queued, at)
 
     def _replies(self, update: WaitingUpdate, incoming: Incoming, text: str) -> list[NewMessage]:
-        """Return the reply to a command; what a press did is told to who pressed."""
-        if not text or isinstance(incoming, Press):
-            return []
-        return [
-            NewMessage(
-                key=f"{self._platform.source}:{update.key}:reply:{number}",
-                address=incoming.address,
-                content=content,
-                reply_to=None if incoming.address.is_private else incoming.message_id,
-            )
-            for number, content in enumerate(self._platform.format(text))
-        ]
+        key = f"{self._platform.source}:{update.key}"
+        return reply_messages(key, incoming, text, self._platform.abilities.longest_text)
 
     # -- failures
 
@@ -248,7 +252,8 @@ class Lanes:
         if incoming is not None and not await self._planner.is_allowed(incoming.person):
             incoming = None
         failed = Performed(f"It failed: {error}")
-        await self._finish(incoming, failed, [update], is_taken=incoming is not None)
+        is_taken = incoming is not None
+        await self._finish(incoming, failed, [update], update.plan, is_taken=is_taken)
 
     async def _fail(self, update: WaitingUpdate, error: Exception) -> None:
         if isinstance(error, NotSentError) and error.retry_after is not None:
@@ -259,7 +264,8 @@ class Lanes:
             _log.error("the update %s is given up: %s", update.key, _described(error))
             await self._give_up(update, error)
             return
-        await self._file.write(partial(_count_failure, update.place, _described(error)))
+        text = _described(error)
+        await self._file.write(lambda con: inbox.count_failure(con, update.place, text))
         await sleep(self._clock, self._pace.backoff * 2.0**update.attempts)
 
     async def _give_up(self, update: WaitingUpdate, error: Exception) -> None:
@@ -286,10 +292,6 @@ def _described(error: Exception) -> str:
     if isinstance(error, KeryxError):
         return str(error)
     return f"a fault in Keryx ({type(error).__name__})"
-
-
-def _count_failure(place: int, error: str, connection: sqlite3.Connection) -> None:
-    inbox.count_failure(connection, place, error)
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -1,6 +1,7 @@
-"""Who may talk to the gateway, and how much: the allow-list, paired people, and daily budgets.
+"""Who may talk to the gateway, how much, and whose memories they reach: their own.
 
-Nobody else gets anything, not even an error. Blocking code, except `Access`.
+The allow-list, paired people, daily budgets, and the owner of the home. Nobody else gets anything,
+not even an error. Blocking code, except `Access`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import sqlite3
 from collections.abc import Collection
 from functools import partial
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
 from keryx.aio.clock import Clock
-from keryx.ports.platform import Person
+from keryx.ports.platform import Address, Person
 from keryx.sqlite_file import SqliteFile
 
 CODE_LIFETIME: Final = 600.0
 """Seconds in which a pairing code can be used."""
-# A code has 40 bits, so this many attempts leave a guesser no chance.
-MOST_ATTEMPTS: Final = 20
+# A code has 40 bits: this many attempts leave a guesser one chance in a hundred million. With fewer
+# any stranger could make the codes of others useless.
+MOST_ATTEMPTS: Final = 10_000
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 _LENGTH: Final = 8
 DAY: Final = 24 * 3600.0
@@ -48,8 +51,11 @@ def pair(
     connection: sqlite3.Connection, platform: str, person: Person, code: str, at: float
 ) -> bool:
     """Let the person in if the code is right. A wrong one counts against all open codes."""
+    code = code.upper()
+    if len(code) != _LENGTH or not set(code) <= set(_ALPHABET):
+        return False  # such as /start without a code, which every app sends first
     cursor = connection.execute(
-        "DELETE FROM codes WHERE digest = ? AND expires >= ?", (_digest(code.upper()), at)
+        "DELETE FROM codes WHERE digest = ? AND expires >= ?", (_digest(code), at)
     )
     if not cursor.rowcount:
         connection.execute("UPDATE codes SET attempts = attempts + 1")
@@ -119,8 +125,23 @@ def _digest(code: str) -> bytes:
 UNLIMITED: Final = Budget()
 
 
+def session_person(
+    platform: str, owners: Collection[str], address: Address, person: Person, *, by_person: bool
+) -> str | None:
+    """Return for whom the session of a chat is; None: for the owner of the home.
+
+    A session for a whole group is for the group: everybody in it reads the answers. That is so for
+    the owner too, and for their session of a group with sessions `by_person`.
+    """
+    if not address.is_private and not by_person:
+        return f"{platform}-chat:{quote(address.chat, safe=':@')}"
+    if address.is_private and person.id in owners:
+        return None
+    return f"{platform}:{quote(person.id, safe=':@')}"
+
+
 class Access:
-    """Decides who may talk to one platform, and whether they may start a turn now."""
+    """Decides who may talk to one platform, whether they may start a turn now, and for whom."""
 
     def __init__(
         self,
@@ -129,12 +150,19 @@ class Access:
         platform: str,
         allowed: Collection[str],
         budget: Budget = UNLIMITED,
+        *,
+        owners: Collection[str] = (),
     ) -> None:
         self._file = file
         self._clock = clock
         self._platform = platform
         self._allowed = frozenset(allowed)
         self._budget = budget
+        self._owners = frozenset(owners)
+
+    def session_person(self, address: Address, person: Person, *, by_person: bool) -> str | None:
+        """Return for whom the session of a chat is; None: for the owner of the home."""
+        return session_person(self._platform, self._owners, address, person, by_person=by_person)
 
     async def is_allowed(self, person: Person) -> bool:
         """Return whether the person is let in, as of now: another process may change it."""

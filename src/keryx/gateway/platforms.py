@@ -23,6 +23,7 @@ class ConfiguredPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
     platform: Platform
     allowed: frozenset[str]
+    owners: frozenset[str]
     sessions_by: SessionsBy
     streaming: Streaming = "edits"
     budget: Budget = UNLIMITED
@@ -63,7 +64,8 @@ def _telegram(
         bot.receiver = TelegramWebhook(bot, listener, config.webhook_url)
     return ConfiguredPlatform(
         platform=bot,
-        allowed=frozenset(map(str, config.allow)),
+        allowed=frozenset(map(str, (*config.allow, *config.owner))),
+        owners=frozenset(map(str, config.owner)),
         sessions_by=config.sessions,
         streaming=config.streaming,
         budget=Budget(turns=config.turns_per_day, tokens=config.tokens_per_day),
@@ -82,7 +84,8 @@ def _webhook(
         platform=Webhook(
             config.url, config.secret, clock, listener, timeout=tuning.request_timeout
         ),
-        allowed=frozenset(config.allow),
+        allowed=frozenset((*config.allow, *config.owner)),
+        owners=frozenset(config.owner),
         sessions_by=config.sessions,
         budget=Budget(turns=config.turns_per_day, tokens=config.tokens_per_day),
         needs_listener=True,

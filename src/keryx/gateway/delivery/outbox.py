@@ -13,8 +13,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
-
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
@@ -22,7 +20,7 @@ from keryx.gateway.delivery import ledger
 from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, gate_of, sleep
 from keryx.gateway.delivery.ledger import LedgerRow
 from keryx.gateway.delivery.previews import ChatPreviews, Preview
-from keryx.gateway.delivery.repetition import with_note
+from keryx.gateway.delivery.repetition import unformatted, with_note
 from keryx.ports.platform import (
     Address,
     FateUnknownError,
@@ -278,8 +276,8 @@ class Outbox:
             # Somebody deleted the status message: the answer becomes a message of its own.
             await self._write(lambda con: ledger.release(con, row.place))
             return
-        if error.is_format and row.content.spans:
-            plain = msgspec.structs.replace(row.content, spans=())
+        plain = unformatted(row.content)
+        if error.is_format and plain != row.content:
             await self._write(lambda con: ledger.reword(con, row.place, plain))
             return
         _log.warning("the platform refused the message %s: %s", row.key, error)

@@ -1,4 +1,4 @@
-"""The note on a message that may be there twice, because the fate of the first send is unknown."""
+"""How a message is changed before it is sent again: with a note, or without formatting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ import msgspec
 from keryx.ports.platform import Content
 
 NOTE: Final = "(Sent again: it is unknown whether this message arrived before.)\n\n"
+
+
+DOCUMENT: Final = "application/octet-stream"
+
+
+def unformatted(content: Content) -> Content:
+    """Return the text without formatting, and the file as a mere file, not as a photo or voice."""
+    file = content.file
+    if file is not None:
+        file = msgspec.structs.replace(file, media_type=DOCUMENT)
+    return msgspec.structs.replace(content, spans=(), file=file)
 
 
 def with_note(content: Content) -> Content:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LINKED: Final = ("http://", "https://", "mailto:", "tg://")
+DEEPEST: Final = 20
+"""Levels of quotes and lists in one another."""
 _RULE: Final = "———"
 _INLINE: Final[dict[str, SpanKind]] = {"strong": "bold", "em": "italic", "s": "strikethrough"}
 
@@ -42,14 +44,36 @@ class FormattedText(msgspec.Struct, frozen=True):
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 (heavy; loaded with the first answer)
 
-    return MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
+    options = {"html": False, "maxNesting": DEEPEST}
+    return MarkdownIt("commonmark", options).enable("strikethrough")
+
+
+@functools.cache
+def _parser_without_definitions() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (heavy; loaded with the first answer)
+
+    options = {"html": False, "maxNesting": DEEPEST}
+    return MarkdownIt("commonmark", options).enable("strikethrough").disable("reference")
 
 
 def parse(markdown: str) -> FormattedText:
     """Return the text of a document and its formatting."""
+    tokens = _parse(markdown)
+    if any(token.nesting == 1 and token.level + 1 >= DEEPEST for token in tokens):
+        return FormattedText(markdown)  # the parser leaves out what is deeper
     writer = _Writer()
-    writer.blocks(_parser().parse(markdown))
+    writer.blocks(tokens)
     return writer.result()
+
+
+def _parse(markdown: str) -> list[Token]:
+    """Return the tokens. Addresses that no link uses ("[1]: https://…") stay text."""
+    definitions: dict[str, Any] = {}
+    tokens = _parser().parse(markdown, definitions)
+    addresses = {entry["href"] for entry in definitions.get("references", {}).values()}
+    if definitions.get("duplicate_refs") or not addresses <= set(_targets(tokens)):
+        return _parser_without_definitions().parse(markdown)
+    return tokens
 
 
 class _Writer:
@@ -214,8 +238,16 @@ class _Writer:
 
 
 def _without_overlaps(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Cut other formatting around code, which cannot have any, and drop quotes inside quotes."""
-    codes = [mark for mark in marks if mark.kind in ("code", "pre")]
+    """Cut other formatting around code, which cannot have any, and drop quotes inside quotes.
+
+    Code in a link is only a link: its address must not be lost.
+    """
+    links = [mark for mark in marks if mark.kind == "text_link"]
+    codes = [
+        mark
+        for mark in marks
+        if mark.kind == "pre" or (mark.kind == "code" and not _is_within(mark, links))
+    ]
     quotes = [mark for mark in marks if mark.kind == "blockquote"]
     outer = [
         quote
@@ -236,6 +268,10 @@ def _without_overlaps(marks: Sequence[Mark]) -> tuple[Mark, ...]:
     return tuple(sorted(result, key=lambda mark: (mark.start, -mark.end, mark.kind)))
 
 
+def _is_within(mark: Mark, others: Sequence[Mark]) -> bool:
+    return any(other.start <= mark.start and mark.end <= other.end for other in others)
+
+
 def _around(mark: Mark, code: Mark) -> list[Mark]:
     if code.end <= mark.start or mark.end <= code.start:
         return [mark]
@@ -246,8 +282,12 @@ def _around(mark: Mark, code: Mark) -> list[Mark]:
 
 def links_in(markdown: str) -> list[str]:
     """Return the targets of all links and images, in order."""
+    return _targets(_parser().parse(markdown))
+
+
+def _targets(tokens: Sequence[Token]) -> list[str]:
     targets: list[str] = []
-    for token in _parser().parse(markdown):
+    for token in tokens:
         for child in token.children or []:
             target = cast("str | None", child.attrGet("href") or child.attrGet("src"))
             if target:

@@ -6,8 +6,10 @@ spans the cut goes on in the next message, so code stays code. Limits count UTF-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from keryx.gateway.formatting.markdown import FormattedText, Mark
 from keryx.ports.platform import Content, Span
@@ -21,12 +23,39 @@ def units(text: str) -> int:
 
 
 def split(formatted: FormattedText, limit: int) -> list[Content]:
-    """Return the text as messages of at most `limit` units; none is empty."""
+    """Return the text as messages of at most `limit` units; each has something to see."""
     return [
         content
         for start, end in _cuts(formatted.text, limit)
-        if (content := _slice(formatted, start, end)).text.strip()
+        if is_visible((content := _slice(formatted, start, end)).text)
     ]
+
+
+def plain(text: str, limit: int | None) -> list[Content]:
+    """Return a text without formatting, as messages of at most `limit` units."""
+    if limit is None:
+        return [Content(text=text)]
+    return split(FormattedText(text), limit)
+
+
+def with_line(contents: Sequence[Content], line: str, limit: int | None) -> list[Content]:
+    """Return messages with an unformatted line at their end."""
+    if not line:
+        return list(contents)
+    last = msgspec.structs.replace(contents[-1], text=f"{contents[-1].text}\n\n{line}")
+    if limit is None or units(last.text) <= limit:
+        return [*contents[:-1], last]
+    return [*contents, *plain(line, limit)]
+
+
+def tail(text: str, limit: int) -> str:
+    """Return the last `limit` UTF-16 units of a text."""
+    return text.encode("utf-16-le", "replace")[-2 * limit :].decode("utf-16-le", "ignore")
+
+
+def is_visible(text: str) -> bool:
+    """Return whether there is a character to see."""
+    return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
 def _cuts(text: str, limit: int) -> Iterator[tuple[int, int]]:

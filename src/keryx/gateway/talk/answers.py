@@ -19,6 +19,7 @@ from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
+from keryx.app.services.approval_rules import with_whole_arguments
 from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.gateway import conversations, people
 from keryx.gateway.conversations import AwaitedTurn
@@ -27,14 +28,16 @@ from keryx.gateway.delivery.flood_gate import sleep
 from keryx.gateway.delivery.ledger import NewMessage
 from keryx.gateway.delivery.outbox import Outbox
 from keryx.gateway.delivery.previews import Preview
+from keryx.gateway.formatting.splitting import tail, with_line
 from keryx.gateway.talk import requests
 from keryx.gateway.talk.attached_files import AttachedFiles
-from keryx.gateway.talk.turn_progress import TurnProgress
+from keryx.gateway.talk.turn_progress import TurnProgress, answer_messages, status_key
 from keryx.ports.platform import Content, Platform
 from keryx.sqlite_file import SqliteFile
 
 Streaming = Literal["edits", "drafts", "off"]
 WORKING: Final = "Working on it…"
+DELETED: Final = "This session was deleted, so there is no answer."
 LONGEST_PREVIEW: Final = 3500
 # A session that cannot be read now can be read soon, unless it is damaged.
 PAUSE: Final = 1.0
@@ -73,6 +76,7 @@ class Answers:
         self._group = Group(scope.child(f"answers {platform.name}"), on_error=_report)
         self._sessions: dict[str, _Following] = {}
         self._files = AttachedFiles(host_client)
+        self._longest = platform.abilities.longest_text
         self._streaming: Streaming = streaming if platform.abilities.edits else "off"
 
     async def start(self) -> None:
@@ -115,9 +119,8 @@ class Answers:
             try:
                 await self._read(session_id, following)
             except DeveloperMustActError as error:
-                # The session was deleted: nobody will ever answer.
                 _log.info("the turns of %s have no answer: %s", session_id, error)
-                await self._close_all(following)
+                await self._say_deleted(following)
             except KeryxError as error:
                 _log.warning("the session %s cannot be followed: %s", session_id, error)
                 await sleep(self._clock, PAUSE)
@@ -150,19 +153,14 @@ class Answers:
             case ev.TurnStarted():
                 await self._announce(turn)
             case ev.ApprovalAsked():
-                key, content = (
-                    requests.approval_key(event.approval_id),
-                    requests.approval_content(event),
-                )
-                progress.request_texts[key] = content.text
-                await self._ask(turn, key, content)
+                whole_request = await with_whole_arguments(event, self._host_client.store)
+                key = requests.approval_key(event.approval_id)
+                contents = requests.approval_contents(whole_request, self._longest)
+                await self._ask(turn, key, contents, progress)
             case ev.QuestionAsked():
-                key, content = (
-                    requests.question_key(event.question_id),
-                    requests.question_content(event),
-                )
-                progress.request_texts[key] = event.text
-                await self._ask(turn, key, content)
+                key = requests.question_key(event.question_id)
+                contents = requests.question_contents(event, self._longest)
+                await self._ask(turn, key, contents, progress)
             case ev.ApprovalAnswered() | ev.ApprovalExpired():
                 key = requests.approval_key(event.approval_id)
                 await self._settle(turn, key, requests.outcome_text(event), progress)
@@ -186,7 +184,7 @@ class Answers:
                 turn,
                 [
                     NewMessage(
-                        key=_status_key(turn),
+                        key=status_key(turn),
                         address=turn.address,
                         content=content,
                         action="status",
@@ -197,22 +195,35 @@ class Answers:
 
     def _preview(self, turn: AwaitedTurn, progress: TurnProgress) -> None:
         if self._streaming != "off" and (text := progress.preview()):
-            self._show(turn, text[-LONGEST_PREVIEW:])
+            self._show(turn, tail(text, LONGEST_PREVIEW))
 
     def _show(self, turn: AwaitedTurn, text: str) -> None:
         """Show an answer so far: as a draft, which brings its Stop button along, or as an edit."""
         draft_id = requests.draft_id(turn.turn_id) if self._shows_draft(turn) else None
         content = Content(text=text, buttons=requests.stop_button(turn.turn_id))
-        self._outbox.show(Preview(_status_key(turn), turn.address, content, draft_id))
+        self._outbox.show(Preview(status_key(turn), turn.address, content, draft_id))
 
     def _shows_draft(self, turn: AwaitedTurn) -> bool:
         is_possible = self._platform.abilities.drafts and turn.address.is_private
         return self._streaming == "drafts" and is_possible
 
-    async def _ask(self, turn: AwaitedTurn, key: str, content: Content) -> None:
-        # Its target names the turn that asks, so that a press finds the session.
-        message = NewMessage(key=key, address=turn.address, content=content, target=turn.turn_id)
-        await self._enqueue(turn, [message])
+    async def _ask(
+        self, turn: AwaitedTurn, key: str, contents: Sequence[Content], progress: TurnProgress
+    ) -> None:
+        """Ask a person. The last message has the buttons, and the key of the request."""
+        last = len(contents) - 1
+        progress.request_texts[key] = contents[last].text
+        # The target names the turn that asks, so that a press finds the session.
+        messages = [
+            NewMessage(
+                key=key if number == last else f"{key}:part:{number}",
+                address=turn.address,
+                content=content,
+                target=turn.turn_id,
+            )
+            for number, content in enumerate(contents)
+        ]
+        await self._enqueue(turn, messages)
 
     async def _settle(
         self, turn: AwaitedTurn, key: str, outcome: str, progress: TurnProgress
@@ -233,27 +244,10 @@ class Answers:
         self, turn: AwaitedTurn, progress: TurnProgress, event: ev.TurnFinished
     ) -> None:
         text = progress.answer(event)
-        messages = [
-            NewMessage(
-                key=f"{turn.turn_id}:{number}",
-                address=turn.address,
-                content=content,
-                action="send" if number else "answer",
-                target=None if number else _status_key(turn),
-                reply_to=None if number else turn.reply_to,
-            )
-            for number, content in enumerate(self._platform.format(text))
-        ]
-        files = await self._files.of_turn(turn.session_id, text, progress.new_files)
-        messages += [
-            NewMessage(
-                key=f"{turn.turn_id}:file:{number}",
-                address=turn.address,
-                content=Content(file=file),
-            )
-            for number, file in enumerate(files)
-        ]
-        self._outbox.drop_preview(turn.address, _status_key(turn))
+        attached = await self._files.of_turn(turn.session_id, text, progress.new_files)
+        contents = with_line(self._platform.format(text), attached.not_sent, self._longest)
+        messages = answer_messages(turn, contents, attached.files)
+        self._outbox.drop_preview(turn.address, status_key(turn))
         tokens = event.usage.input_tokens + event.usage.output_tokens
         await self._enqueue(turn, messages, end=people.Spending(tokens=tokens))
 
@@ -275,22 +269,17 @@ class Answers:
         await self._file.write(write)
         self._outbox.wake(turn.address.chat)
 
-    async def _close_all(self, following: _Following) -> None:
+    async def _say_deleted(self, following: _Following) -> None:
+        """Say that the session was deleted: nobody will ever answer, and nothing runs."""
         for turn in list(following.turns.values()):
-            await self._file.write(partial(_close, turn.turn_id))
+            self._outbox.drop_preview(turn.address, status_key(turn))
+            messages = answer_messages(turn, [Content(text=DELETED)])
+            await self._enqueue(turn, messages, end=people.Spending())
             following.turns.pop(turn.turn_id, None)
-
-
-def _status_key(turn: AwaitedTurn) -> str:
-    return f"{turn.turn_id}:status"
 
 
 def _awaited(account: str, session_id: str, connection: sqlite3.Connection) -> list[AwaitedTurn]:
     return conversations.awaited_turns(connection, account, session_id)
-
-
-def _close(turn_id: str, connection: sqlite3.Connection) -> None:
-    conversations.close_turn(connection, turn_id)
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -1,7 +1,8 @@
 """Messages that were taken, so that a person's later change of one is understood.
 
-A change of a message that still waits in its session's queue replaces its text. A change of any
-other message only says that it comes too late. Blocking code, except `planned`.
+A change of a message that still waits in its session's queue replaces its text; a command before
+the text stays the same one. A change of any other message only says that it comes too late.
+Blocking code, except `planned`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ from typing import Final
 
 import msgspec
 
+from keryx.app.host_client import HostClient
+from keryx.errors import DeveloperMustActError
+from keryx.gateway.talk.message_parts import text_of, without_command
 from keryx.gateway.talk.plans import ChangePlan, Plan, SayPlan
-from keryx.messages import well_formed
+from keryx.messages import Mode, well_formed
 from keryx.ports.platform import ReceivedMessage
+from keryx.ports.view import QueuedMessage
 from keryx.sqlite_file import SqliteFile
 
 TOO_LATE: Final = (
     "I have taken that message already, so the change has no effect. Send what you want to change "
     "as a new message."
 )
+OTHER_COMMAND: Final = (
+    "The message still waits as it was: a change cannot turn it into another command. Send the "
+    "command as a new message."
+)
+EMPTY: Final = "The message still waits as it was: without a text there is nothing to change it to."
+WORDS: Final[dict[Mode, tuple[str, ...]]] = {"queue": ("", "queue"), "steer": ("steer",)}
+"""The commands, or none, with which a message has this mode."""
 CHANGED: Final = "The message still waited; it is changed."
 REMEMBERED: Final = 3 * 24 * 3600.0
 """Seconds. Telegram lets people change a message for two days."""
@@ -64,21 +76,42 @@ def remember_change(connection: sqlite3.Connection, account: str, message: Recei
 
 
 async def planned(
-    file: SqliteFile, account: str, message: ReceivedMessage, text: str
+    file: SqliteFile, host_client: HostClient, account: str, parts: Sequence[ReceivedMessage]
 ) -> Plan | None:
     """Return what a change does; None: the message was never taken, so it is a new one now."""
+    message, (word, said) = parts[0], without_command(parts)
     taken_message = await file.read(partial(_taken_message, account, message))
     if taken_message is None:
         return None
     if taken_message.digest == _digest(message):
         return SayPlan()  # something else than the text has changed
-    if taken_message.session_id is None or taken_message.queued_id is None or not text:
+    waiting = await _waiting_message(host_client, taken_message)
+    if waiting is None:
         return SayPlan(text=TOO_LATE)
-    return ChangePlan(
-        session_id=taken_message.session_id,
-        message_id=taken_message.queued_id,
-        text=well_formed(text),
-    )
+    session_id, queued = waiting
+    text = text_of(said)
+    if word not in WORDS.get(queued.mode, ()):
+        return SayPlan(text=OTHER_COMMAND)
+    if not text:
+        return SayPlan(text=EMPTY)
+    return ChangePlan(session_id=session_id, message_id=queued.message_id, text=well_formed(text))
+
+
+async def _waiting_message(
+    host_client: HostClient, taken_message: TakenMessage
+) -> tuple[str, QueuedMessage] | None:
+    """Return the session of a message, and the message in its queue; None: it waits no more."""
+    session_id = taken_message.session_id
+    if session_id is None:
+        return None
+    try:
+        view = await host_client.view(session_id)
+    except DeveloperMustActError:  # the session was deleted
+        return None
+    for queued in view.queue:
+        if queued.message_id == taken_message.queued_id:
+            return session_id, queued
+    return None
 
 
 def _taken_message(

@@ -14,7 +14,13 @@ from keryx.decoding import json_decoder
 from keryx.messages import Decision, File, Image, Mode
 
 
-class SendPlan(msgspec.Struct, frozen=True, kw_only=True, tag="send"):
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What all plans have. `joined`: the places of the updates that are parts of one message."""
+
+    joined: tuple[int, ...] = ()
+
+
+class SendPlan(_Plan, frozen=True, kw_only=True, tag="send"):
     """Send this message to the session."""
 
     session_id: str
@@ -22,11 +28,11 @@ class SendPlan(msgspec.Struct, frozen=True, kw_only=True, tag="send"):
     text: str
     mode: Mode = "queue"
     attachments: tuple[Image | File, ...] = ()
-    joined: tuple[int, ...] = ()
-    """The places of the updates that are parts of this message."""
+    is_stopped: bool = False
+    """Whether its turn is cancelled at once: it was being sent when somebody stopped it."""
 
 
-class ChangePlan(msgspec.Struct, frozen=True, kw_only=True, tag="change"):
+class ChangePlan(_Plan, frozen=True, kw_only=True, tag="change"):
     """Change the text of this message, if it still waits in the session's queue."""
 
     session_id: str
@@ -34,7 +40,7 @@ class ChangePlan(msgspec.Struct, frozen=True, kw_only=True, tag="change"):
     text: str
 
 
-class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
+class AnswerPlan(_Plan, frozen=True, kw_only=True, tag="answer"):
     """Answer this question."""
 
     session_id: str
@@ -42,7 +48,7 @@ class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
     answer: str
 
 
-class DecidePlan(msgspec.Struct, frozen=True, kw_only=True, tag="decide"):
+class DecidePlan(_Plan, frozen=True, kw_only=True, tag="decide"):
     """Answer this approval request."""
 
     session_id: str
@@ -50,35 +56,64 @@ class DecidePlan(msgspec.Struct, frozen=True, kw_only=True, tag="decide"):
     decision: Decision
 
 
-class StopPlan(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
-    """Cancel this turn."""
+class StopPlan(_Plan, frozen=True, kw_only=True, tag="stop"):
+    """Cancel this turn. `note`: what else is to be said."""
 
     session_id: str
     turn_id: str
+    note: str = ""
 
 
-class SwitchPlan(msgspec.Struct, frozen=True, kw_only=True, tag="switch"):
-    """Let the conversation go on in this session; `is_new`: create it."""
+class DropPlan(_Plan, frozen=True, kw_only=True, tag="drop"):
+    """Do nothing: somebody stopped this before it was sent, and was told so."""
+
+
+class SwitchPlan(_Plan, frozen=True, kw_only=True, tag="switch"):
+    """Let the conversation go on in this session; `is_new`: create it, and send it `first`."""
 
     session_id: str
     conversation: str
     is_new: bool = False
+    first: SendPlan | None = None
 
 
-class ModelPlan(msgspec.Struct, frozen=True, kw_only=True, tag="model"):
+class ModelPlan(_Plan, frozen=True, kw_only=True, tag="model"):
     """Let the session use this model."""
 
     session_id: str
     model: str
 
 
-class SayPlan(msgspec.Struct, frozen=True, kw_only=True, tag="say"):
+class SayPlan(_Plan, frozen=True, kw_only=True, tag="say"):
     """Only say something; nothing at all if there is no text."""
 
     text: str = ""
 
 
-Plan = SendPlan | ChangePlan | AnswerPlan | DecidePlan | StopPlan | SwitchPlan | ModelPlan | SayPlan
+Plan = (
+    SendPlan
+    | ChangePlan
+    | AnswerPlan
+    | DecidePlan
+    | StopPlan
+    | DropPlan
+    | SwitchPlan
+    | ModelPlan
+    | SayPlan
+)
+
+
+def stopped(plan: Plan) -> Plan | None:
+    """Return the plan as it is if its turn is stopped; None: it has none, or that is done."""
+    match plan:
+        case SendPlan(is_stopped=False):
+            return msgspec.structs.replace(plan, is_stopped=True)
+        case SwitchPlan(first=SendPlan(is_stopped=False) as first):
+            first = msgspec.structs.replace(first, is_stopped=True)
+            return msgspec.structs.replace(plan, first=first)
+        case _:
+            return None
+
 
 _decoder: Final = json_decoder(Plan)
 

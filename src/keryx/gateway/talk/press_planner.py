@@ -10,7 +10,7 @@ from keryx.errors import DeveloperMustActError
 from keryx.gateway import conversations
 from keryx.gateway.conversations import AwaitedTurn
 from keryx.gateway.talk import requests
-from keryx.gateway.talk.plans import AnswerPlan, DecidePlan, Plan, SayPlan, StopPlan, SwitchPlan
+from keryx.gateway.talk.plans import AnswerPlan, DecidePlan, Plan, SayPlan, StopPlan
 from keryx.ports.platform import Address, Press
 from keryx.sqlite_file import SqliteFile
 
@@ -23,7 +23,7 @@ class PressPlanner:
         self._host_client = host_client
         self._file = file
 
-    async def plan(self, press: Press, conversation: str) -> Plan:
+    async def plan(self, press: Press) -> Plan:
         kind, _, rest = press.data.partition(":")
         match kind:
             case requests.STOP:
@@ -34,8 +34,6 @@ class PressPlanner:
                 return await self._decision(press, rest)
             case requests.QUESTION:
                 return await self._choice(press, rest)
-            case requests.SESSION:
-                return SwitchPlan(session_id=rest, conversation=conversation)
             case _:
                 return SayPlan(text=requests.EXPIRED)
 

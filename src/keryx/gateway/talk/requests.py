@@ -6,16 +6,18 @@ The words agree with those of the page and the terminal.
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Any, Final, cast
+
+import msgspec
 
 from keryx import events as ev
+from keryx.gateway.formatting.splitting import plain
 from keryx.messages import Decision
 from keryx.ports.platform import Button, Content
 
 STOP: Final = "stop"
 APPROVAL: Final = "a"
 QUESTION: Final = "q"
-SESSION: Final = "s"
 DRAFT: Final = "draft"
 DECISIONS: Final[dict[str, Decision]] = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 ANSWERED: Final[dict[Decision, str]] = {
@@ -24,9 +26,14 @@ ANSWERED: Final[dict[Decision, str]] = {
     "always": "Always allowed",
     "deny": "Denied",
 }
+READ_ELSEWHERE: Final = "Read all of it on the page or in `keryx chat` before you answer."
 EXPIRED: Final = "Expired: this request can no longer be answered."
 LONGEST_BUTTON: Final = 60
-_LONGEST_REQUEST: Final = 3000
+MOST_BUTTONS: Final = 50
+MOST_PARTS: Final = 8
+"""Messages of one request; what is longer is read on the page or in the terminal."""
+LONGEST_OUTCOME: Final = 600
+"""UTF-16 units that are left free in the message with the buttons, for what came of it."""
 
 
 def stop_button(turn_id: str) -> tuple[tuple[Button, ...], ...]:
@@ -48,12 +55,31 @@ def question_key(question_id: str) -> str:
 
 
 def approval_text(request: ev.ApprovalAsked) -> str:
-    return f"Allow {request.tool or 'this call'}?\n\n{request.what}\n\n{request.why}"[
-        :_LONGEST_REQUEST
+    """Return the whole call: nobody should allow what they cannot read."""
+    parts = [f"Allow {request.tool or 'this call'}?", _call_text(request), request.why]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _call_text(request: ev.ApprovalAsked) -> str:
+    """Return the command, and all other arguments by their names."""
+    try:
+        arguments: Any = msgspec.json.decode(request.arguments or "null")
+    except msgspec.DecodeError:
+        return f"{request.what}\n\n{request.arguments}"
+    if not isinstance(arguments, dict) or not arguments:
+        return request.what
+    fields = cast("dict[str, Any]", arguments)
+    lines = [
+        value if name == "command" else f"{name}: {value}"
+        for name, item in fields.items()
+        if (value := item if isinstance(item, str) else msgspec.json.encode(item).decode())
     ]
+    return "\n".join(lines) or request.what
 
 
-def approval_content(request: ev.ApprovalAsked) -> Content:
+def approval_contents(request: ev.ApprovalAsked, longest: int | None) -> list[Content]:
+    """Return the messages that ask; the last one has the buttons."""
+
     def button(text: str, letter: str) -> Button:
         return Button(text[:LONGEST_BUTTON], f"{APPROVAL}:{letter}:{request.approval_id}")
 
@@ -65,16 +91,30 @@ def approval_content(request: ev.ApprovalAsked) -> Content:
                 button(f"Always allow {request.tool}".strip(), "a"),
             )
         )
-    return Content(text=approval_text(request), buttons=tuple(rows))
+    return _contents(approval_text(request), tuple(rows), longest)
 
 
-def question_content(request: ev.QuestionAsked) -> Content:
+def question_contents(request: ev.QuestionAsked, longest: int | None) -> list[Content]:
+    """Return the messages that ask; the last one has the buttons."""
     rows = tuple(
-        (Button(choice[:LONGEST_BUTTON], f"{QUESTION}:{number}:{request.question_id}"),)
-        for number, choice in enumerate(request.choices)
+        (Button(label, f"{QUESTION}:{number}:{request.question_id}"),)
+        for number, choice in enumerate(request.choices[:MOST_BUTTONS])
+        if (label := choice.strip()[:LONGEST_BUTTON])
     )
     hint = "\n\nChoose, or write your answer." if rows else "\n\nWrite your answer."
-    return Content(text=request.text[:_LONGEST_REQUEST] + hint, buttons=rows)
+    return _contents(request.text + hint, rows, longest)
+
+
+def _contents(
+    text: str, buttons: tuple[tuple[Button, ...], ...], longest: int | None
+) -> list[Content]:
+    contents = plain(text, None if longest is None else longest - LONGEST_OUTCOME)
+    if len(contents) > MOST_PARTS:
+        left_out = contents[MOST_PARTS - 1 : -1]
+        count = sum(len(content.text) for content in left_out)
+        note = Content(text=f"({count:,} characters are left out here. {READ_ELSEWHERE})")
+        contents = [*contents[: MOST_PARTS - 1], note, contents[-1]]
+    return [*contents[:-1], msgspec.structs.replace(contents[-1], buttons=buttons)]
 
 
 def outcome_text(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
+from keryx.gateway.conversations import AwaitedTurn
+from keryx.gateway.delivery.ledger import NewMessage
+from keryx.ports.platform import Content, OutgoingFile
 
 MEDIA_TOOLS: Final = ("image_generate", "text_to_speech")
 """Tools whose new files are sent to the chat."""
@@ -67,3 +71,33 @@ class TurnProgress:
                 else:
                     why = f"{end.error.message}. {end.error.hint}".strip()
                 return f"{self._last_text}\n\nIt failed: {why}".strip()
+
+
+def status_key(turn: AwaitedTurn) -> str:
+    """Return the ledger's key of the message that shows that the turn runs."""
+    return f"{turn.turn_id}:status"
+
+
+def answer_messages(
+    turn: AwaitedTurn, contents: Sequence[Content], files: Sequence[OutgoingFile] = ()
+) -> list[NewMessage]:
+    """Return an answer: its first message replaces the status, and its files follow."""
+    messages = [
+        NewMessage(
+            key=f"{turn.turn_id}:{number}",
+            address=turn.address,
+            content=content,
+            action="send" if number else "answer",
+            target=None if number else status_key(turn),
+            reply_to=None if number else turn.reply_to,
+        )
+        for number, content in enumerate(contents)
+    ]
+    return messages + [
+        NewMessage(
+            key=f"{turn.turn_id}:file:{number}",
+            address=turn.address,
+            content=Content(file=file),
+        )
+        for number, file in enumerate(files)
+    ]

@@ -13,7 +13,7 @@ from keryx.aio.clock import Clock
 from keryx.errors import KeryxError, UserMustActError
 from keryx.gateway.delivery.flood_gate import sleep
 from keryx.gateway.formatting.markdown import parse
-from keryx.gateway.formatting.splitting import split
+from keryx.gateway.formatting.splitting import plain, split
 from keryx.gateway.telegram import rendering
 from keryx.gateway.telegram.polling import Polling, backoff
 from keryx.gateway.telegram.requests import NOT_MODIFIED, checked
@@ -57,7 +57,9 @@ class Telegram:
     """One bot. Belongs to one loop."""
 
     name: str = "telegram"
-    abilities: Abilities = Abilities(edits=True, drafts=True, largest_download=LARGEST_DOWNLOAD)
+    abilities: Abilities = Abilities(
+        edits=True, drafts=True, largest_download=LARGEST_DOWNLOAD, longest_text=LONGEST_TEXT
+    )
 
     def __init__(
         self,
@@ -159,7 +161,9 @@ class Telegram:
         return read(body, self._me)
 
     def format(self, markdown: str) -> list[Content]:
-        return split(parse(markdown), LONGEST_TEXT)
+        # A text that is nothing but markup is sent as it was written.
+        contents = split(parse(markdown), LONGEST_TEXT) or plain(markdown, LONGEST_TEXT)
+        return contents or [Content(text=rendering.EMPTY)]
 
     async def send(self, sending: Sending) -> str:
         message = await checked(rendering.send(self.bot, sending))

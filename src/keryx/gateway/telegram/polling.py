@@ -105,7 +105,8 @@ class Polling:
         if len(updates) < len(raw_updates):
             _log.warning("%d updates cannot be read", len(raw_updates) - len(updates))
         if not updates:
-            return True
+            # What has no number cannot be acknowledged: it comes again at once.
+            return not raw_updates
         try:
             await take(sorted(updates, key=lambda update: update.number))
         except StoreError as error:

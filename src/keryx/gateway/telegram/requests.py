@@ -18,6 +18,8 @@ T = TypeVar("T")
 NOT_MODIFIED: Final = "message is not modified"
 GONE: Final = ("message to edit not found", "message can't be edited", "message_id_invalid")
 UNPARSED: Final = ("can't parse entities", "entity_", "entities")
+UNSHOWN: Final = ("photo_", "image_process_failed", "voice_messages_forbidden", "wrong type of")
+"""Telegram cannot show a file as what it is; it may take it as a document."""
 FLOOD: Final = "too many requests"
 UNSAID_WAIT: Final = 5.0
 """Seconds to wait if Telegram asks to wait and does not say how long."""
@@ -89,7 +91,7 @@ def _refusal(message: str) -> MessageRefusedError | NotSentError:
         return NotSentError(message, retry_after=UNSAID_WAIT, is_flood=True)
     if any(words in text for words in GONE):
         return MessageRefusedError(message, is_gone=True)
-    if any(words in text for words in UNPARSED):
+    if any(words in text for words in (*UNPARSED, *UNSHOWN)):
         return MessageRefusedError(message, is_format=True)
     return MessageRefusedError(message)
 

@@ -28,6 +28,26 @@ ALLOWED: Final = ("message", "edited_message", "callback_query", "stopped_messag
 """The kinds of updates that Telegram is asked for."""
 URGENT: Final = ("/stop", "/status")
 """Commands that pass by what waits in their chat."""
+HIGHEST_NUMBER: Final = 2**63 - 1
+"""Of an update: what the file of the gateway can store."""
+UNSUPPORTED: Final = frozenset(
+    {
+        "animation",
+        "checklist",
+        "contact",
+        "dice",
+        "game",
+        "location",
+        "paid_media",
+        "poll",
+        "sticker",
+        "story",
+        "venue",
+        "video_note",
+    }
+)
+"""What people send that has neither text nor a file for the agent. All else without them is a note
+of Telegram about the chat, such as a pinned message: nobody waits for an answer to it."""
 FRAGMENT: Final = 3480
 """Characters from which on a client may have cut a longer text into several messages."""
 _log: Final = logging.getLogger("keryx.gateway")
@@ -39,7 +59,7 @@ def as_update(raw: object) -> Update | None:
         return None
     fields = cast("dict[str, Any]", raw)
     number = fields.get("update_id")
-    if not isinstance(number, int) or isinstance(number, bool):
+    if not isinstance(number, int) or isinstance(number, bool) or abs(number) > HIGHEST_NUMBER:
         return None
     return Update(str(number), number, _lane(fields), json.dumps(fields).encode())
 
@@ -75,7 +95,9 @@ def read(body: bytes, me: types.User) -> Incoming | None:
     try:
         update = RawUpdate.model_validate_json(body)
     except ValidationError as error:
-        _log.warning("an update of Telegram cannot be read: %s", error)
+        # Not the error itself: it quotes what people wrote.
+        places = sorted({".".join(map(str, line["loc"])) for line in error.errors()})
+        _log.warning("an update of Telegram cannot be read: %s", ", ".join(places))
         return None
     if update.message is not None:
         return _message(update.message, me)
@@ -94,7 +116,9 @@ def _message(
     author = message.from_user
     if author is None or author.is_bot:
         return None
-    text = message.text or message.caption or ""
+    text, files = message.text or message.caption or "", _files(message)
+    if not text and not files and message.content_type not in UNSUPPORTED:
+        return None
     is_private = message.chat.type == "private"
     is_addressed = is_private or _mentions(message, me)
     quote = _quote(message, me)
@@ -107,7 +131,7 @@ def _message(
         person=Person(str(author.id), author.full_name),
         message_id=str(message.message_id),
         text=text,
-        files=_files(message),
+        files=files,
         is_addressed=is_addressed,
         album=message.media_group_id,
         is_part=not is_edit and _may_go_on(message, text),
@@ -140,7 +164,7 @@ def _mentions(message: types.Message, me: types.User) -> bool:
     name = f"@{me.username or ''}".lower()
     text = message.text or message.caption or ""
     for entity in (message.entities or []) + (message.caption_entities or []):
-        part = entity.extract_from(text).lower()
+        part = _part(text, entity.offset, entity.length).lower()
         if entity.type == "mention" and part == name:
             return True
         if entity.type == "bot_command" and part.endswith(name):
@@ -150,20 +174,29 @@ def _mentions(message: types.Message, me: types.User) -> bool:
     return False
 
 
+def _part(text: str, start: int, length: int) -> str:
+    """Return a part of a text; places count UTF-16 units, and may be wrong."""
+    start, end = max(0, start), max(0, start) + max(0, length)
+    return text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le", errors="replace")
+
+
 def _without_name(text: str, name: str) -> str:
     """Remove the bot's name from the beginning of a message, and from a command."""
-    first, space, rest = text.partition(" ")
+    first = text.split(maxsplit=1)[0] if text and not text[0].isspace() else ""
+    rest = text[len(first) :]
     if first.lower() == f"@{name}".lower():
         return rest.strip()
     if first.startswith("/") and first.lower().endswith(f"@{name}".lower()):
-        return first[: -len(name) - 1] + space + rest
+        return first[: -len(name) - 1] + rest
     return text
 
 
 def _quote(message: types.Message, me: types.User) -> str:
-    """Return the text of somebody else that is replied to."""
+    """Return the text of somebody else that is replied to, here or in another chat."""
     reply = message.reply_to_message
-    if reply is None or reply.from_user is None or reply.from_user.id == me.id:
+    if reply is None:
+        return "" if message.quote is None else message.quote.text
+    if reply.from_user is None or reply.from_user.id == me.id:
         return ""
     return reply.text or reply.caption or ""
 

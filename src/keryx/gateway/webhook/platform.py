@@ -17,6 +17,7 @@ import msgspec
 from keryx.aio.clock import Clock
 from keryx.decoding import json_decoder
 from keryx.gateway.listener import Listener, Posted
+from keryx.gateway.talk.message_parts import command_in
 from keryx.gateway.webhook.signature import HEADER, is_valid, sign
 from keryx.ports.platform import (
     Abilities,
@@ -67,6 +68,8 @@ class PostedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     person: Name
     text: str = ""
     topic: Name | None = None
+    group: bool = False
+    """Whether others than this person read the chat: then its session is for all of them."""
     press: str | None = None
     name: str = ""
     files: tuple[PostedFile, ...] = ()
@@ -129,14 +132,14 @@ class Webhook:
             self._listener.remove(PATH)
 
     def _update(self, message: PostedMessage, body: bytes) -> Update:
-        is_urgent = message.press is not None or message.text.split(" ")[0] in ("/stop", "/status")
+        is_urgent = message.press is not None or command_in(message.text)[0] in ("stop", "status")
         lane = f"{message.chat}/{message.topic or ''}{'!' if is_urgent else ''}"
         # Posted messages have no numbers: a lane is handled in the order of their arrival.
         return Update(message.id, 0, lane, body)
 
     def read(self, body: bytes) -> Incoming | None:
         message = _decoder.decode(body)
-        address = Address(message.chat, message.topic)
+        address = Address(message.chat, message.topic, is_private=not message.group)
         person = Person(message.person, message.name)
         if message.press is not None:
             return Press(address=address, person=person, press_id=message.id, data=message.press)

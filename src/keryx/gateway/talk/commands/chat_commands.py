@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from keryx.app.host_client import HostClient
 from keryx.gateway import conversations
 from keryx.gateway.talk.plans import ModelPlan, Plan, SayPlan, SwitchPlan
+from keryx.ports.platform import ReceivedMessage
 from keryx.ports.store import SessionRow
+from keryx.ports.view import SessionView
 from keryx.sqlite_file import SqliteFile
 
 CODE: Final = 4
 """So many characters from the end of a session's id stand for it."""
 MOST_SESSIONS: Final = 8
+TAKE_A_WORD: Final = ("model", "sessions")
 NOT_PAIRED: Final = ""
 """A person who is not allowed gets nothing."""
 HELP: Final = """\
 You can talk to me now. Send a message, a photo, a document or a voice message.
 
-/new begins a new session
+/new begins a new session; /new TEXT says something in it
 /stop stops what is running
 /steer TEXT changes the course of what is running
 /queue TEXT is done after what is running
@@ -28,14 +33,29 @@ You can talk to me now. Send a message, a photo, a document or a voice message.
 /sessions lists the last sessions; /sessions CODE goes on with one"""
 
 
-def command_in(text: str) -> tuple[str, str]:
-    """Return the command of a message and the rest; no command: an empty word and the text."""
-    if not text.startswith("/"):
-        return "", text
-    word, _, rest = text[1:].partition(" ")
-    name, _, more = word.partition("\n")
-    rest = f"{more}\n{rest}" if more else rest
-    return name.lower(), rest.strip()
+def unused_words(word: str, parts: Sequence[ReceivedMessage]) -> str:
+    """Return what to say about words and files that came with a command which has no use for them.
+
+    `parts`: the message without the command.
+    """
+    is_used = word in TAKE_A_WORD or not parts[0].text
+    if is_used and not _has_more(parts):
+        return ""
+    if word in ("pair", "start"):
+        return "I know you already, so nothing else of this message was used."
+    return f"Nothing behind /{word:.40} was sent to the agent; send it without the command."
+
+
+def with_note(plan: Plan, note: str) -> Plan:
+    """Return the plan of a command, which says this too."""
+    if isinstance(plan, SayPlan):
+        return msgspec.structs.replace(plan, text=f"{plan.text}\n\n{note}".strip())
+    return plan
+
+
+def _has_more(parts: Sequence[ReceivedMessage]) -> bool:
+    """Return whether there is something else than the text of the first part."""
+    return len(parts) > 1 or bool(parts[0].files)
 
 
 class ChatCommands:
@@ -48,27 +68,35 @@ class ChatCommands:
     async def plan(  # noqa: PLR0911 (one for each command)
         self,
         word: str,
-        rest: str,
+        parts: Sequence[ReceivedMessage],
         conversation: str,
         session: Callable[[], Awaitable[str]],
+        view: Callable[[], Awaitable[SessionView | None]],
         *,
+        person: str | None,
         is_private: bool,
     ) -> Plan:
         """Plan a command. `session` returns the session of the conversation, a new one if needed.
 
-        Commands that need no session must not call it, or each look would leave one behind.
+        `person` is the one for whom the sessions of the conversation are; None: the owner.
+
+        Commands that need no session must not call it, or each look would leave one behind: they
+        use `view`, which returns the state of the session, if there is one.
+        `parts`: the message without the command.
         """
+        rest = parts[0].text
+        if word in TAKE_A_WORD and rest and (len(rest.split()) > 1 or _has_more(parts)):
+            return SayPlan(text=f"/{word} takes one word alone, so nothing is changed.")
         match word:
             case "status":
-                return SayPlan(text=await self._status(await session()))
+                return SayPlan(text=self._status(await view()))
             case "model" if rest:
                 self._host_client.models.check(rest)
                 return ModelPlan(session_id=await session(), model=rest)
             case "model":
-                view = await self._host_client.view(await session())
-                return SayPlan(text=f"The model is {view.settings.model}.")
+                return SayPlan(text=f"The model is {self._model(await view())}.")
             case "sessions":
-                return await self._sessions(rest, conversation, is_private=is_private)
+                return await self._sessions(rest, conversation, person or "", is_private=is_private)
             case "start" | "help" | "pair":
                 return SayPlan(text=HELP)
             case "steer" | "queue":
@@ -76,9 +104,15 @@ class ChatCommands:
             case _:
                 return SayPlan(text=f"There is no command /{word:.40}. /help lists all commands.")
 
-    async def _status(self, session_id: str) -> str:
-        view = await self._host_client.view(session_id)
-        lines = [f"Session: {view.settings.title or session_id}", f"Model: {view.settings.model}"]
+    def _model(self, view: SessionView | None) -> str:
+        """Return the model of a session, or the one that a new session would have."""
+        return self._host_client.models.default if view is None else view.settings.model
+
+    def _status(self, view: SessionView | None) -> str:
+        if view is None:
+            return f"Session: none yet\nModel: {self._model(None)}\nNothing is running."
+        title = view.settings.title or view.session_id
+        lines = [f"Session: {title}", f"Model: {self._model(view)}"]
         if view.turn is None:
             lines.append("Nothing is running.")
         else:
@@ -90,8 +124,10 @@ class ChatCommands:
             lines.append(f"Queued messages: {len(view.queue)}")
         return "\n".join(lines)
 
-    async def _sessions(self, rest: str, conversation: str, *, is_private: bool) -> Plan:
-        rows = await self._host_client.store.sessions(limit=200)
+    async def _sessions(
+        self, rest: str, conversation: str, person: str, *, is_private: bool
+    ) -> Plan:
+        rows = await self._host_client.store.sessions(limit=200, person=person)
         if not is_private:
             # In a group, the sessions of other chats are nobody's business.
             own = await self._file.read(lambda con: conversations.sessions_of(con, conversation))
