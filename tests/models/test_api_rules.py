@@ -105,7 +105,7 @@ def use(id_: str = "t") -> Body:
     return {"type": "tool_use", "id": id_, "name": "look", "input": {}}
 
 
-def found(id_: str = "t") -> Body:
+def result(id_: str = "t") -> Body:
     return {"type": "tool_result", "tool_use_id": id_, "content": "r"}
 
 
@@ -115,8 +115,8 @@ TOOL = {"name": "look", "input_schema": SCHEMA}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 
 ANTHROPIC: dict[str, tuple[Body, str | None]] = {
-    "good": (talk(said(), replied(use()), said(found(), TEXT), tools=[TOOL]), None),
-    "parallel": (talk(said(), replied(use("a"), use("b")), said(found("b"), found("a"))), None),
+    "good": (talk(said(), replied(use()), said(result(), TEXT), tools=[TOOL]), None),
+    "parallel": (talk(said(), replied(use("a"), use("b")), said(result("b"), result("a"))), None),
     "no max_tokens": ({"model": MODEL, "messages": [said()]}, "max_tokens"),
     "unknown field": (talk(said(), effort="low"), "unknown field `effort`"),
     "system as a message": (talk({"role": "system", "content": "s"}), "system"),
@@ -126,30 +126,30 @@ ANTHROPIC: dict[str, tuple[Body, str | None]] = {
     "empty text": (talk(said({"type": "text", "text": " \n"})), "non-whitespace"),
     "call without result": (talk(said(), replied(use()), said()), "without `tool_result`"),
     "one of two results": (
-        talk(said(), replied(use("a"), use("b")), said(found("a"))),
+        talk(said(), replied(use("a"), use("b")), said(result("a"))),
         "without `tool_result`",
     ),
     "results in two messages": (
-        talk(said(), replied(use("a"), use("b")), said(found("a")), replied(), said(found("b"))),
+        talk(said(), replied(use("a"), use("b")), said(result("a")), replied(), said(result("b"))),
         "without `tool_result`",
     ),
     "text before the result": (
-        talk(said(), replied(use()), said(TEXT, found())),
+        talk(said(), replied(use()), said(TEXT, result())),
         "results come first",
     ),
-    "result without call": (talk(said(found())), "unexpected `tool_use_id`"),
+    "result without call": (talk(said(result())), "unexpected `tool_use_id`"),
     "same id twice": (
-        talk(said(), replied(use()), said(found()), replied(use()), said(found())),
+        talk(said(), replied(use()), said(result()), replied(use()), said(result())),
         "unique",
     ),
-    "id with a dot": (talk(said(), replied(use("a.b")), said(found("a.b"))), "id"),
+    "id with a dot": (talk(said(), replied(use("a.b")), said(result("a.b"))), "id"),
     "five marks": (talk(said(*[MARKED] * 5)), "maximum of 4"),
     "forged thinking": (
         talk(said(), replied({"type": "thinking", "thinking": "x", "signature": "y"}), said()),
         "Invalid `signature`",
     ),
     "thinking that is missing": (
-        talk(said(), replied(use()), said(found()), thinking=THINKING),
+        talk(said(), replied(use()), said(result()), thinking=THINKING),
         "must start with a thinking block",
     ),
     "budget without room": (

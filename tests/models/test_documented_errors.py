@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from keryx.errors import ErrorKind
 from keryx.models import failures
 from keryx.models.anthropic.reply import AnthropicReply
 from keryx.models.gemini.reply import GeminiReply
+from keryx.models.openai.reply import ChatReply
 from keryx.models.responses.reply import ResponsesReply
 from keryx.models.wire.replies import Reply, StreamFailedError
 
@@ -115,6 +117,29 @@ def test_documented_errors_are_of_the_right_kind(
             "unreachable",
         ),
         (GeminiReply("s"), b'{"promptFeedback":{"blockReason":"SAFETY"}}', "bad_response"),
+        (
+            GeminiReply("s"),
+            (
+                b'{"candidates":[{"content":{},"finishReason":"MALFORMED_FUNCTION_CALL",'
+                b'"finishMessage":"Malformed function call: print(look())"}]}'
+            ),
+            "unreachable",
+        ),
+        (
+            GeminiReply("s"),
+            b'{"candidates":[{"content":{},"finishReason":"UNEXPECTED_TOOL_CALL"}]}',
+            "unreachable",
+        ),
+        (
+            ChatReply("s"),
+            b'{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}',
+            "unreachable",
+        ),
+        (
+            ChatReply("s"),
+            b'{"choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}',
+            "unreachable",
+        ),
     ],
 )
 def test_a_documented_error_inside_a_stream_ends_the_reply(
@@ -123,6 +148,53 @@ def test_a_documented_error_inside_a_stream_ends_the_reply(
     with pytest.raises(StreamFailedError) as caught:
         reply.add([event])
     assert failures.refused_in_stream(SOURCE, caught.value.problem, now=0.0).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("reply", "event"),
+    [
+        (GeminiReply("s"), b'{"promptFeedback":{"blockReason":"SAFETY"}}'),
+        (
+            ChatReply("s"),
+            (
+                b'{"error":{"code":400,"message":"Provider returned error"},'
+                b'"choices":[{"delta":{"content":""},"finish_reason":"error"}]}'
+            ),
+        ),
+        (
+            ResponsesReply("s"),
+            (
+                b'{"type":"response.failed","response":{"error":{"code":"invalid_prompt",'
+                b'"message":"Your prompt was flagged."}}}'
+            ),
+        ),
+        (
+            AnthropicReply("s"),
+            b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}',
+        ),
+    ],
+)
+def test_a_request_that_is_at_fault_is_not_sent_again(reply: Reply, event: bytes) -> None:
+    with pytest.raises(StreamFailedError) as caught:
+        reply.add([event])
+    error = failures.refused_in_stream(SOURCE, caught.value.problem, now=0.0)
+    assert (error.kind, error.retry_after) == ("bad_response", None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "Please reduce the length of the messages or completion.",
+        "Invalid request: Your request exceeded model token limit: 131072",
+    ],
+)
+def test_a_session_that_is_too_long_is_known_by_the_words_of_each_server(message: str) -> None:
+    body = msgspec.json.encode({"error": {"message": message}})
+    for raw in (body, b"[%b]" % body):
+        assert failures.refused(SOURCE, 400, {}, raw, now=0.0).kind == "context_too_long"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from keryx.models.gemini.reply import GeminiReply
 from keryx.models.openai.reply import ChatReply
 from keryx.models.responses.reply import ResponsesReply
 from keryx.models.sse import SseParser
+from keryx.models.wire.quirks import Quirks
 from keryx.models.wire.replies import Reply
 from keryx.ports.model import Finished
 from tests.models.scripted_server import Answer, NewModel
@@ -274,7 +275,7 @@ def test_chat_servers_that_need_their_reasoning_back(
     field: str, stream: str, item: dict[str, Any]
 ) -> None:
     answer, parser = Answer(), SseParser(limit=1 << 20)
-    for piece in ChatReply("signer", field).add(parser.feed(stream.encode())):
+    for piece in ChatReply("signer", Quirks(returned=field)).add(parser.feed(stream.encode())):
         answer.take(piece)
     assert items(answer) == [item]
     assert answer.text == "Hi"
@@ -367,3 +368,47 @@ def test_a_reply_goes_back_in_the_order_in_which_it_came(new_model: NewModel) ->
     # To any other address, model or format nothing of it is sent.
     for other in (new_model("http://127.0.0.2"), new_model("http://127.0.0.1", model="other")):
         assert other.encode(message) == other.encode(AssistantMessage((Text("onetwo"),), calls))
+
+
+@pytest.mark.parametrize("new_model", ["responses"], indirect=True)
+def test_reasoning_that_nothing_follows_is_not_sent_back(new_model: NewModel) -> None:
+    model = new_model("http://127.0.0.1")
+    item: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "encrypted_content": "e"}
+    raw = msgspec.Raw(msgspec.json.encode(item))
+    opaque = Opaque(provider=model.signer, item=raw, after_text=2)
+    message = AssistantMessage((Text("So"),), (), "", (opaque,))
+    assert msgspec.json.decode(model.encode(message)) == {"role": "assistant", "content": "So"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "event"),
+    [
+        (
+            ChatReply("s"),
+            (
+                b'{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":'
+                b'{"cached_tokens":2,"cache_write_tokens":5}}}'
+            ),
+        ),
+        (
+            ResponsesReply("s"),
+            (
+                b'{"type":"response.completed","response":{"usage":{"input_tokens":9,'
+                b'"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":5}}}}'
+            ),
+        ),
+        (
+            AnthropicReply("s"),
+            (
+                b'{"type":"message_start","message":{"usage":{"input_tokens":2,'
+                b'"cache_read_input_tokens":2,"cache_creation_input_tokens":5}}}'
+            ),
+        ),
+    ],
+)
+def test_what_is_written_to_the_cache_is_input_with_a_price_of_its_own(
+    reply: Reply, event: bytes
+) -> None:
+    reply.add([event])
+    assert reply.usage == Usage(input_tokens=9, cached_tokens=2)
+    assert reply.cache_writes == 5

@@ -68,10 +68,10 @@ async def test_a_message_is_encoded_once_for_each_model_that_needs_it() -> None:
             self.count += 1
             return super().encode(message)  # pyright: ignore[reportArgumentType] (any message)
 
-    asked = [error("unreachable")] * 3
+    failures = [error("unreachable")] * 3
     second = Counting(lambda _: ScriptedReply(text="ok"), name="b")
     third = Counting(lambda _: ScriptedReply(text="ok"), name="c")
-    model = Fallback([scripted("a", *asked), second, third], rest=0.0)
+    model = Fallback([scripted("a", *failures), second, third], rest=0.0)
     history = [model.encode(user("one")), model.encode(user("two"))]
     for _ in range(3):
         asking = ModelRequest(system="", history=history)

@@ -181,8 +181,8 @@ async def test_no_first_byte_in_time_is_stalled(
 ) -> None:
     async with ModelServer([Reply(text=STORY, fault=fault)]) as server:
         asking = asyncio.create_task(failure(new_model(server.host, clock=clock)))
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
+        request = await server.wait_asked(1)
+        await request.hanging.wait()
         clock.advance(59)
         await asyncio.sleep(0)
         assert not asking.done()
@@ -192,7 +192,7 @@ async def test_no_first_byte_in_time_is_stalled(
             await asyncio.sleep(0)
         error = await asking
         async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
+            await request.gone.wait()
     assert error.kind == "stalled"
     assert "sent nothing for 60 s before its answer" in error.message
 
@@ -201,15 +201,15 @@ async def test_silence_between_bytes_is_stalled(new_model: NewModel, clock: Fake
     async with ModelServer([Reply(text=STORY, fault="hang mid-stream")]) as server:
         model = new_model(server.host, clock=clock)
         asking = asyncio.create_task(failure(model))
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
+        request = await server.wait_asked(1)
+        await request.hanging.wait()
         while not asking.done():
             # The reader may not have come to its wait yet; silence counts from there.
             clock.advance(31)
             await asyncio.sleep(0)
         error = await asking
         async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
+            await request.gone.wait()
     assert error.kind == "stalled"
     assert "30 s in the middle of its reply" in error.message
 
@@ -250,18 +250,18 @@ async def test_closing_the_stream_hangs_up_at_once(new_model: NewModel) -> None:
 async def test_cancelling_whoever_reads_hangs_up_at_once(new_model: NewModel, fault: Any) -> None:
     async with ModelServer([Reply(text="a long story", fault=fault)]) as server:
         reader = asyncio.create_task(ask(new_model(server.host)))
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
+        request = await server.wait_asked(1)
+        await request.hanging.wait()
         reader.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reader
         async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
+            await request.gone.wait()
 
 
 async def test_an_abandoned_reply_does_not_reach_the_next_one(new_model: NewModel) -> None:
-    def by_number(asked: ReceivedRequest) -> Reply:
-        if asked.number % 2:
+    def by_number(request: ReceivedRequest) -> Reply:
+        if request.number % 2:
             return Reply(text="abandoned " * 50, fault="hang mid-stream", after=20)
         return Reply(text="whole")
 
@@ -285,8 +285,8 @@ async def test_a_server_that_keeps_the_connection_open_holds_nobody(new_model: N
 
 
 async def test_a_port_that_nobody_listens_at_is_named(new_model: NewModel) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     url, query = f"http://user:{KEY}@127.0.0.1:{port}", f"?k={KEY}"
     error = await failure(new_model(url, api_key=None, query=query))
     assert error.kind == "unreachable"

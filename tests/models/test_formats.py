@@ -7,8 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 
+from keryx.errors import ModelError
 from keryx.events import Usage
-from keryx.messages import AssistantMessage, File, Image, Text, ToolCall, ToolMessage, UserMessage
+from keryx.messages import (
+    AssistantMessage,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+)
 from keryx.models.servers.providers import ROWS
 from keryx.models.wire.quirks import Quirks
 from keryx.ports.model import ModelRequest, ToolSpec
@@ -23,6 +35,7 @@ CLOSED = {
     "required": ["n"],
 }
 OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
+LOOK = Call("look", {"path": "a"})
 
 
 async def test_text_reasoning_calls_and_usage_come_whole(new_model: NewModel) -> None:
@@ -48,6 +61,56 @@ async def test_text_reasoning_calls_and_usage_come_whole(new_model: NewModel) ->
     assert answer.finished.model == f"{new_model.format}:test-model"
 
 
+FORCED: dict[str, tuple[str, Any, Any]] = {
+    "chat": (
+        "tool_choice",
+        "required",
+        {"type": "function", "function": {"name": "look"}},
+    ),
+    "responses": ("tool_choice", "required", {"type": "function", "name": "look"}),
+    "anthropic": ("tool_choice", {"type": "any"}, {"type": "tool", "name": "look"}),
+    "gemini": (
+        "toolConfig",
+        {"functionCallingConfig": {"mode": "ANY"}},
+        {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}},
+    ),
+}
+
+
+@pytest.mark.promise("page20.36")
+@pytest.mark.parametrize("effort", [None, "high"])
+async def test_a_reply_must_call_a_tool(new_model: NewModel, effort: str | None) -> None:
+    field, any_tool, named_tool = FORCED[new_model.format]
+    replies = [Reply(calls=(Call("look", {"path": "a"}),))] * 3
+    async with ModelServer(replies, key=KEY) as server:
+        model = new_model(server.host)
+        for choice in (ToolChoice(), ToolChoice(name="look"), None):
+            await ask(model, tools=TOOLS, tool_choice=choice, effort=effort)
+        assert server.refused == []
+        fields = [asked.body.get(field) for asked in server.asked]
+        assert fields == [any_tool, named_tool, None]
+        with pytest.raises(ModelError):
+            await ask(model, tools=TOOLS, tool_choice=ToolChoice(name="other"))
+        with pytest.raises(ModelError):
+            await ask(model, tool_choice=ToolChoice())
+        assert len(server.refused) == 2
+
+
+@pytest.mark.parametrize("new_model", ["anthropic"], indirect=True)
+async def test_the_messages_api_does_not_think_before_a_call_that_it_must_make(
+    new_model: NewModel,
+) -> None:
+    thinking = {"thinking": {"type": "adaptive"}}
+    async with ModelServer([Reply(text="x")], key=KEY) as server:
+        with pytest.raises(ModelError):
+            await ask(new_model(server.host), tools=TOOLS, tool_choice=ToolChoice(), extra=thinking)
+        assert "Thinking may not be enabled" in server.refused[0].message
+
+
+SHOWN = {"type": "adaptive", "display": "summarized"}
+BOUND = {**SHOWN, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+
+
 def body(new_model: NewModel, model: str, **options: Any) -> dict[str, Any]:
     adapter = new_model("http://127.0.0.1", model=model)
     history = options.pop("history", [adapter.encode(user("hello"))])
@@ -66,10 +129,23 @@ def body(new_model: NewModel, model: str, **options: Any) -> dict[str, Any]:
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
         ),
         (
+            "claude-opus-4-6",
+            "xhigh",
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+        ),
+        (
             "claude-next",
             "max",
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}},
         ),
+        ("claude-opus-4-8", None, {}),
+        ("claude-opus-4-8", "xhigh", {"thinking": SHOWN, "output_config": {"effort": "xhigh"}}),
+        ("claude-sonnet-5", None, {"thinking": SHOWN}),
+        ("claude-sonnet-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-fable-5", "none", {"thinking": SHOWN, "output_config": {"effort": "low"}}),
+        ("claude-opus-5-5", None, {"thinking": BOUND}),
+        ("claude-opus-5-5", "none", {"thinking": BOUND, "output_config": {"effort": "low"}}),
+        ("claude-fable-5-1", "max", {"thinking": BOUND, "output_config": {"effort": "max"}}),
         ("claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
         (
             "claude-sonnet-4-20250514",
@@ -105,6 +181,45 @@ def test_thinking_needs_room_and_calls_that_were_thought_about(new_model: NewMod
     assert "thinking" in body(new_model, "claude-sonnet-4-5", effort="high", history=history)
 
 
+@pytest.mark.parametrize("new_model", ["anthropic"], indirect=True)
+async def test_thinking_stays_as_it_is_until_the_turn_ends(new_model: NewModel) -> None:
+    thought, more = Reply(reasoning="hm", calls=(LOOK,)), Reply(calls=(LOOK,))
+    async with ModelServer(
+        [thought, more, Reply(text="x")], models=("claude-sonnet-4-5",)
+    ) as server:
+        model = new_model(server.host, model="claude-sonnet-4-5")
+        said: list[Message] = [user("go")]
+        for number in range(3):
+            answer = await ask(model, *said, tools=TOOLS, effort="high")
+            opaque = tuple(
+                Opaque(provider=item.provider, item=msgspec.Raw(item.item))
+                for item in answer.opaque
+            )
+            calls = tuple(ToolCall(f"c{number}", tool) for _, tool, _ in answer.calls.values())
+            said.append(AssistantMessage((), calls, "", opaque))
+            said += [ToolMessage(call.call_id, (Text("r"),), "look") for call in calls]
+        assert server.refused == []
+        thinking = [asked.body.get("thinking") for asked in server.asked]
+    # After another value the API would have to read the whole history again.
+    assert thinking == [{"type": "enabled", "budget_tokens": 20_480}] * 3
+
+
+@pytest.mark.parametrize("new_model", ["anthropic"], indirect=True)
+async def test_claude_is_asked_for_a_call_in_words_if_it_cannot_be_made_to_call(
+    new_model: NewModel,
+) -> None:
+    names = ("claude-opus-5-5", "claude-haiku-5-5")
+    async with ModelServer([Reply(calls=(LOOK,))] * 2, models=names) as server:
+        for name in names:
+            model = new_model(server.host, model=name)
+            await ask(model, tools=TOOLS, tool_choice=ToolChoice(name="look"))
+        assert server.refused == []
+        large, small = (asked.body for asked in server.asked)
+    assert "tool_choice" not in large
+    assert "a call of the tool look" in large["system"][0]["text"]
+    assert small["tool_choice"] == {"type": "tool", "name": "look"}
+
+
 @pytest.mark.parametrize(
     ("model", "effort", "config"),
     [
@@ -118,6 +233,10 @@ def test_thinking_needs_room_and_calls_that_were_thought_about(new_model: NewMod
         ("gemini-2.5-pro", "none", {"includeThoughts": False, "thinkingBudget": 128}),
         ("gemini-2.5-pro", "high", {"includeThoughts": True, "thinkingBudget": 24_576}),
         ("gemini-2.0-flash", "high", None),
+        ("gemini-3-flash", "banana", {"includeThoughts": True}),
+        ("gemini-2.5-pro", "banana", {"includeThoughts": True}),
+        ("gemini-2.5-flash-image", None, None),
+        ("gemma-3-27b-it", None, None),
     ],
 )
 @pytest.mark.parametrize("new_model", ["gemini"], indirect=True)
@@ -206,6 +325,40 @@ async def test_tools_of_every_shape_are_taken(new_model: NewModel) -> None:
         assert server.refused == []
 
 
+async def test_one_tool_with_odd_parameters_does_not_have_all_requests_refused(
+    new_model: NewModel,
+) -> None:
+    path, url = {"path": {"type": "string"}}, {"url": {"type": "string"}}
+    choice = [{"properties": path, "required": ["path"]}, {"$ref": "#/$defs/by_url"}]
+    schemas: list[dict[str, Any]] = [
+        {},
+        {"type": "object"},
+        {"type": "string"},
+        {"type": "object", "anyOf": choice, "$defs": {"by_url": {"properties": url}}},
+        {"allOf": [{"properties": path, "required": ["path"]}], "properties": url, "enum": [{}]},
+        {"$ref": "#/$defs/loop", "$defs": {"loop": {"$ref": "#/$defs/loop", "properties": path}}},
+    ]
+    tools = [ToolSpec(f"tool_{number}", "Odd.", schema) for number, schema in enumerate(schemas)]
+    async with ModelServer([Reply(text="ok")]) as server:
+        await ask(new_model(server.host), tools=tools)
+        assert server.refused == []
+        (asked,) = server.asked
+    if new_model.format == "anthropic":
+        sent = [tool["input_schema"] for tool in asked.body["tools"]]
+        empty: dict[str, Any] = {"type": "object", "properties": {}}
+        assert sent[:3] == [empty] * 3
+        assert sent[3] | {"$defs": {}} == {**empty, "properties": {**path, **url}, "$defs": {}}
+        assert sent[4] == {**empty, "properties": {**url, **path}, "required": ["path"]}
+        assert sent[5]["properties"] == path
+
+
+async def test_a_conversation_may_begin_with_a_reply(new_model: NewModel) -> None:
+    """As one that was imported does."""
+    async with ModelServer([Reply(text="ok")]) as server:
+        await ask(new_model(server.host), AssistantMessage((Text("Hello!"),)), user("hi"))
+        assert server.refused == []
+
+
 async def test_only_what_the_api_reads_is_sent_as_media(new_model: NewModel) -> None:
     blobs = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg/>"}
     message = UserMessage(
@@ -215,6 +368,7 @@ async def test_only_what_the_api_reads_is_sent_as_media(new_model: NewModel) -> 
             File("pdf", "application/pdf", "b.pdf"),
             Image("gone", "image/png", "c.png"),
             File("txt", "text/plain", "d.txt"),
+            Image("svg", "image/svg+xml", "e.svg"),
         )
     )
     async with ModelServer(lambda _: Reply(text="ok")) as server:
@@ -223,13 +377,14 @@ async def test_only_what_the_api_reads_is_sent_as_media(new_model: NewModel) -> 
         await ask(seeing, message)
         await ask(blind, message)
         assert server.refused == []
-        seen, told = (request.raw for request in server.asked)
-    assert b"iVBORw==" in seen
-    assert (b"JVBERg==" in seen) == (new_model.format != "chat")
-    assert b"c.png: the image does not exist any more" in seen
-    assert b"[text/plain d.txt]" in seen
-    assert b"iVBORw==" not in told
-    assert b"a.png: use vision_analyze to see it" in told
+        with_media, without_media = (request.raw for request in server.asked)
+    assert b"iVBORw==" in with_media
+    assert (b"JVBERg==" in with_media) == (new_model.format != "chat")
+    assert b"c.png: the image does not exist any more" in with_media
+    assert b"[text/plain d.txt]" in with_media
+    assert b"[image/svg+xml e.svg]" in with_media
+    assert b"iVBORw==" not in without_media
+    assert b"a.png: use vision_analyze to see it" in without_media
 
 
 # -- deviations of single servers
@@ -264,6 +419,6 @@ async def test_a_deployment_is_named_in_the_address(new_model: NewModel) -> None
         await ask(model)
         assert server.asked[0].headers["api-key"] == KEY
         assert "Authorization" not in server.asked[0].headers
-    assert model.address("http://h/deployments/m?api-version=1", "m") == (
+    assert model.address("http://h/deployments/m?api-version=1") == (
         "http://h/deployments/m/chat/completions?api-version=1"
     )

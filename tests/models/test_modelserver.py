@@ -211,8 +211,8 @@ async def test_a_script_that_is_over_says_so(clients: Clients) -> None:
 
 
 async def test_a_hang_goes_on_when_the_test_lets_it(clients: Clients) -> None:
-    def choose(asked: Any) -> Reply:
-        asked.resume.set()
+    def choose(request: Any) -> Reply:
+        request.resume.set()
         return Reply(text="held", fault="hang mid-stream")
 
     async with ModelServer(choose) as server:

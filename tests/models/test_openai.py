@@ -30,13 +30,13 @@ HISTORY: tuple[Message, ...] = (
     user("look at both\n\u2028 «ünïcödé» 🎉 \x07"),
     AssistantMessage(
         (Text("I will."),),
-        (ToolCall("c1", "look", '{"path": "a"}'), ToolCall("c2", "look", "not json")),
+        (ToolCall("call00001", "look", '{"path": "a"}'), ToolCall("call00002", "look", "not json")),
         reasoning="two of them",
     ),
-    ToolMessage("c1", (Text("one"), Json(msgspec.Raw(b'{"a":[1]}')))),
-    ToolMessage("c2", ()),
-    AssistantMessage((), (ToolCall("c3", "look"),)),
-    ToolMessage("c3", (Image("hash", "image/png", "x.png"),)),
+    ToolMessage("call00001", (Text("one"), Json(msgspec.Raw(b'{"a":[1]}')))),
+    ToolMessage("call00002", ()),
+    AssistantMessage((), (ToolCall("call00003", "look"),)),
+    ToolMessage("call00003", (Image("hash", "image/png", "x.png"),)),
     AssistantMessage((Text("Done."),)),
     user("thanks"),
 )
@@ -93,17 +93,17 @@ async def test_the_body_is_what_a_plain_encoding_would_be(clients: Clients) -> N
             schema=schema,
             extra={"temperature": 0.5, "model": "another", "messages": []},
         )
-        (asked,) = server.asked
+        (request,) = server.asked
     spec = TOOLS[0]
 
-    def calls(*made: tuple[str, str]) -> list[dict[str, Any]]:
+    def calls(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
         return [
             {"id": id_, "type": "function", "function": {"name": "look", "arguments": arguments}}
-            for id_, arguments in made
+            for id_, arguments in pairs
         ]
 
-    two = calls(("c1", '{"path": "a"}'), ("c2", "not json"))
-    assert asked.body == {
+    two = calls(("call00001", '{"path": "a"}'), ("call00002", "not json"))
+    assert request.body == {
         "model": MODEL,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -111,10 +111,10 @@ async def test_the_body_is_what_a_plain_encoding_would_be(clients: Clients) -> N
             {"role": "system", "content": "You are a test."},
             {"role": "user", "content": "look at both\n\u2028 «ünïcödé» 🎉 \x07"},
             {"role": "assistant", "content": "I will.", "tool_calls": two},
-            {"role": "tool", "tool_call_id": "c1", "content": 'one\n{"a":[1]}'},
-            {"role": "tool", "tool_call_id": "c2", "content": ""},
-            {"role": "assistant", "content": None, "tool_calls": calls(("c3", "{}"))},
-            {"role": "tool", "tool_call_id": "c3", "content": "[image/png x.png]"},
+            {"role": "tool", "tool_call_id": "call00001", "content": 'one\n{"a":[1]}'},
+            {"role": "tool", "tool_call_id": "call00002", "content": ""},
+            {"role": "assistant", "content": None, "tool_calls": calls(("call00003", "{}"))},
+            {"role": "tool", "tool_call_id": "call00003", "content": "[image/png x.png]"},
             {"role": "assistant", "content": "Done."},
             {"role": "user", "content": "thanks"},
         ],
@@ -128,7 +128,6 @@ async def test_the_body_is_what_a_plain_encoding_would_be(clients: Clients) -> N
                 },
             }
         ],
-        "parallel_tool_calls": True,
         "temperature": 0.5,
         "reasoning_effort": "low",
         "max_completion_tokens": 99,
@@ -137,7 +136,7 @@ async def test_the_body_is_what_a_plain_encoding_would_be(clients: Clients) -> N
             "json_schema": {"name": "answer", "schema": schema, "strict": True},
         },
     }
-    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(
@@ -165,10 +164,10 @@ async def test_a_request_without_system_tools_and_options_has_only_what_it_needs
 ) -> None:
     async with ModelServer([Reply(text="ok")]) as server:
         await ask(openai_model(server.url, clients, api_key=None), system="")
-        (asked,) = server.asked
-    assert asked.body.keys() == {"model", "stream", "stream_options", "messages"}
-    assert asked.body["messages"] == [{"role": "user", "content": "hello"}]
-    assert "Authorization" not in asked.headers
+        (request,) = server.asked
+    assert request.body.keys() == {"model", "stream", "stream_options", "messages"}
+    assert request.body["messages"] == [{"role": "user", "content": "hello"}]
+    assert "Authorization" not in request.headers
 
 
 async def test_tools_are_encoded_once_while_they_are_the_same_objects(clients: Clients) -> None:
@@ -182,9 +181,9 @@ async def test_tools_are_encoded_once_while_they_are_the_same_objects(clients: C
         parameters["title"] = "changed"
         for tools in ((spec,), [other], [spec]):
             await ask(model, tools=tools)
-        sent = [asked.body["tools"][0]["function"] for asked in server.asked]
+        sent = [request.body["tools"][0]["function"] for request in server.asked]
     assert [tool["description"] for tool in sent] == ["Look.", "Look.", "Look again.", "Look."]
-    assert all(tool["parameters"] == {"type": "object"} for tool in sent)
+    assert all(tool["parameters"] == {"type": "object", "properties": {}} for tool in sent)
 
 
 def test_images_are_sent_to_a_model_that_sees_them() -> None:
@@ -251,8 +250,8 @@ async def test_pieces_that_came_in_one_read_are_one_piece(clients: Clients) -> N
 async def test_a_very_large_question_and_a_very_large_answer_pass(clients: Clients) -> None:
     large = "0123456789abcdef" * (1 << 17)  # 2 MiB of question, 32 MiB of answer
 
-    def by_size(asked: ReceivedRequest) -> Reply:
-        assert len(asked.raw) > len(large)
+    def by_size(request: ReceivedRequest) -> Reply:
+        assert len(request.raw) > len(large)
         return Reply(text=large * 16, chunk=1 << 21)
 
     async with ModelServer(by_size) as server:
@@ -269,13 +268,13 @@ async def test_the_connection_is_used_again(clients: Clients) -> None:
         connector = client.connector
         assert connector is not None
         # aiohttp shows what it keeps by no public name; one idle connection means one was made.
-        kept: dict[Any, Any] = vars(connector)["_conns"]
-        assert [len(idle) for idle in kept.values()] == [1]
+        connections: dict[Any, Any] = vars(connector)["_conns"]
+        assert [len(idle) for idle in connections.values()] == [1]
 
 
 async def test_a_hundred_replies_stream_at_once(clients: Clients) -> None:
-    def echo(asked: ReceivedRequest) -> Reply:
-        said = asked.body["messages"][-1]["content"]
+    def echo(request: ReceivedRequest) -> Reply:
+        said = request.body["messages"][-1]["content"]
         return Reply(text=f"{said} " * 20, chunk=7)
 
     async with ModelServer(echo) as server:

@@ -19,10 +19,10 @@ def chunk(**delta: Any) -> bytes:
 
 
 def call(index: int | None, id_: str | None, name: str | None, arguments: str | None) -> bytes:
-    made: dict[str, Any] = {"function": {"name": name, "arguments": arguments}, "id": id_}
+    tool_call: dict[str, Any] = {"function": {"name": name, "arguments": arguments}, "id": id_}
     if index is not None:
-        made["index"] = index
-    return chunk(tool_calls=[made])
+        tool_call["index"] = index
+    return chunk(tool_calls=[tool_call])
 
 
 def calls_of(*events: bytes) -> dict[int, list[str]]:

@@ -20,9 +20,9 @@ SOME = Usage(input_tokens=1000, output_tokens=100)
 
 @pytest.fixture(scope="module")
 def prices() -> Prices:
-    found = Prices()
-    found.load()
-    return found
+    prices = Prices()
+    prices.load()
+    return prices
 
 
 async def past_its_time() -> None:
@@ -43,6 +43,13 @@ def test_a_cost_follows_what_was_used(prices: Prices) -> None:
     assert 0 < cached < once
     assert model.cost(Usage()) == 0.0
     assert model.window == 128_000
+
+
+def test_what_claude_writes_to_its_cache_costs_a_quarter_more(prices: Prices) -> None:
+    model = prices.of("https://api.anthropic.com/v1", "claude-opus-4-6")
+    plain, cached = model.cost(Usage(input_tokens=1000)), model.cost(Usage(input_tokens=1000), 1000)
+    assert plain is not None
+    assert cached == pytest.approx(1.25 * plain)
 
 
 def test_what_nobody_knows_is_none_and_never_nothing(prices: Prices) -> None:

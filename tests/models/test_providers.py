@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from keryx.app.models import Models
-from keryx.config import ConfigurationError, load
+from keryx.config import ConfigurationError, Provider, load
 from keryx.errors import ModelError
 from keryx.models.servers.providers import ROWS, row_at
 
@@ -73,6 +73,18 @@ def test_the_file_may_leave_out_what_the_table_knows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "sees"),
+    [
+        *[("o3", True), ("o3-2025-04-16", True), ("o3-mini", False), ("o4-mini", True)],
+        *[("openai/gpt-4.1", True), ("openai/o3", True), ("openai/o3-mini", False)],
+        *[("gemma-4-27b-it", True), ("mistral-medium-2508", True), ("codestral-latest", False)],
+    ],
+)
+def test_images_are_sent_to_models_that_read_them(model: str, *, sees: bool) -> None:
+    assert Provider("https://example.com/v1").sees(model) == sees
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ('[providers.x]\nbase_url = "http://h"\nformat = "antropic"\n', "did you mean 'anthropic'"),
@@ -127,3 +139,13 @@ def test_every_row_is_plain_data_that_an_adapter_takes() -> None:
         *("openai", "anthropic", "google", "openrouter", "groq", "mistral", "deepseek", "xai"),
         *("together", "fireworks", "nous", "azure", "ollama", "lmstudio", "llamacpp", "vllm"),
     } == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ["nobody:knows", "just-a-name", "openai:"])
+def test_a_name_that_no_provider_has_is_a_model_that_does_not_exist(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        Models(load(tmp_path, {"OPENAI_API_KEY": "k"})).find(name)
+    assert caught.value.kind == "model_not_found"
+    assert "configured providers: openai" in caught.value.hint

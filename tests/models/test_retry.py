@@ -56,17 +56,17 @@ async def test_what_may_pass_is_tried_again_and_each_retry_is_told_before_its_wa
         answer = await ask(retrying(openai_model(server.url, clients), sleep))
         assert len(server.asked) == 5
     assert answer.text == "whole"
-    told = [notice for notice in answer.notices if isinstance(notice, RetryingPiece)]
-    assert [notice.cause for notice in told] == [
+    retries = [notice for notice in answer.notices if isinstance(notice, RetryingPiece)]
+    assert [notice.cause for notice in retries] == [
         "rate_limit",
         "unreachable",
         "bad_response",
         "bad_response",
     ]
     # The server's own delay first; then half of 1, 2 and 4 seconds.
-    assert sleep.slept == [notice.delay for notice in told] == [3.0, 0.5, 1.0, 2.0]
-    assert "answered 429" in told[0].message
-    assert "was cut" in told[2].message
+    assert sleep.slept == [notice.delay for notice in retries] == [3.0, 0.5, 1.0, 2.0]
+    assert "answered 429" in retries[0].message
+    assert "was cut" in retries[2].message
 
 
 async def test_a_retry_is_told_before_the_wait_and_the_reply_starts_anew() -> None:

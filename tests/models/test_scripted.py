@@ -41,8 +41,8 @@ async def test_replies_come_in_order_and_in_pieces() -> None:
 
 
 async def test_a_function_reads_what_it_is_told_and_answers() -> None:
-    def echo(asked: ModelRequest) -> ScriptedReply:
-        last = history_of(asked)[-1]
+    def echo(request: ModelRequest) -> ScriptedReply:
+        last = history_of(request)[-1]
         assert isinstance(last, UserMessage | ToolMessage)
         (part,) = last.content
         assert isinstance(part, Text)

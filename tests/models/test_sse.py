@@ -51,7 +51,7 @@ lines = st.one_of(
     st.binary(max_size=8).map(lambda value: b"data: " + value),
 )
 streams = st.lists(st.tuples(lines, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=30).map(
-    lambda made: b"".join(line + end for line, end in made)
+    lambda pairs: b"".join(line + end for line, end in pairs)
 )
 
 

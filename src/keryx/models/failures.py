@@ -7,7 +7,6 @@ its source.
 
 from __future__ import annotations
 
-import email.utils
 import math
 import re
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from keryx.errors import ErrorKind, ModelError
-from keryx.models.wire.problems import Problem, problem_in
+from keryx.models.wire.problems import SERVER_FAULT, Problem, problem_in
 
 # The beginning of an HTML page or a stack trace is enough.
 MAX_EXCERPT: Final = 300
@@ -64,6 +63,17 @@ _KIND_BY_WORD: Final[Mapping[str, ErrorKind]] = {
     "permission_denied": "auth",
     "not_found": "model_not_found",
 }
+_REFUSALS: Final = frozenset(
+    {
+        "invalid_request_error",
+        "invalid_argument",
+        "invalid_prompt",
+        "invalid_image",
+        "content_policy_violation",
+        "content_filter",
+    }
+)
+"""Codes that say inside a stream that the request is at fault."""
 _KIND_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     401: "auth",
     402: "quota",
@@ -73,8 +83,6 @@ _KIND_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     413: "context_too_long",
     429: "rate_limit",
 }
-_SERVER_FAULT: Final = 500
-
 _HINT: Final = "does {url} support this API, and does the model accept these options?"
 _HINTS: Final[Mapping[ErrorKind, str]] = {
     "auth": "check the key for {url} and what it may use",
@@ -90,8 +98,9 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
 _KIND_BY_MESSAGE: Final[tuple[tuple[str, ErrorKind], ...]] = (
     (
         (
-            r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
-            r"|exceeds the maximum number of tokens"
+            r"context (length|window|size|limit)|maximum (context|prompt length|model length)"
+            r"|too many tokens|(prompt|input) is too long|exceeds the maximum number of tokens"
+            r"|exceeded model token limit|reduce the length of the (messages|input|prompt)"
         ),
         "context_too_long",
     ),
@@ -163,10 +172,16 @@ def refused_in_stream(source: Source, problem: Problem, *, now: float) -> ModelE
         f"{source.name} broke off with an error: {source.redact(problem.message) or 'no cause'}"
     )
     delay = _delay(kind, {}, problem.message, now)
-    if kind == "bad_response":
+    if kind == "bad_response" and not _is_refusal(problem):
         # The server had accepted the request, so the failure is its own and may pass.
         delay = 0.0
     return ModelError(kind, message, _hint(kind, source, delay), retry_after=delay)
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Return whether the request itself is at fault: the same one would be refused again."""
+    has_status = problem.status is not None and 400 <= problem.status < SERVER_FAULT  # noqa: PLR2004 (HTTP)
+    return has_status or bool(problem.words & _REFUSALS)
 
 
 def unreachable(source: Source, cause: str) -> ModelError:
@@ -232,7 +247,7 @@ def _kind(problem: Problem, status: int | None) -> ErrorKind:
         for pattern, kind in _KIND_BY_MESSAGE:
             if re.search(pattern, problem.message, re.IGNORECASE):
                 return kind
-    if status is not None and status >= _SERVER_FAULT:
+    if status is not None and status >= SERVER_FAULT:
         return "unreachable"
     if status is not None and status in _KIND_BY_STATUS:
         return _KIND_BY_STATUS[status]
@@ -267,8 +282,10 @@ def _retry_after(text: str, now: float) -> float | None:
     seconds = _number(text)
     if seconds is not None or not text:
         return seconds
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 (only a date needs it)
+
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):
         return None
 

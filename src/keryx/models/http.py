@@ -70,6 +70,14 @@ def key_headers(header: str, key: str) -> dict[str, str]:
     return {header: f"Bearer {key}" if header == "Authorization" else key}
 
 
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the body, up to so many bytes; it comes in any number of parts."""
+    body = bytearray()
+    while len(body) < limit and (data := await response.content.readany()):
+        body += data
+    return bytes(body[:limit])
+
+
 class SilenceLimits(msgspec.Struct, frozen=True):
     """How many seconds a server may be silent."""
 

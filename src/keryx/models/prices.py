@@ -54,7 +54,9 @@ class Prices:
             return
         self._library = library
 
-    def calculate(self, address: str, model: str, usage: Usage) -> Any | None:
+    def calculate(
+        self, address: str, model: str, usage: Usage, cache_writes: int = 0
+    ) -> Any | None:
         """Return the price calculation for this usage, or None."""
         if self._library is None:
             return None
@@ -64,6 +66,7 @@ class Prices:
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
                     cache_read_tokens=usage.cached_tokens,
+                    cache_write_tokens=cache_writes,
                 ),
                 model,
                 provider_api_url=address,
@@ -110,9 +113,9 @@ class PublicModel:
         """Whether the loaded list has a price for this model."""
         return self._prices.calculate(self._address, self._model, Usage()) is not None
 
-    def cost(self, usage: Usage | None) -> float | None:
-        """Return the cost of this usage in US dollars."""
-        calculation = (
-            None if usage is None else self._prices.calculate(self._address, self._model, usage)
-        )
+    def cost(self, usage: Usage | None, cache_writes: int = 0) -> float | None:
+        """Return the cost of this usage in US dollars; `cache_writes` are part of its input."""
+        if usage is None:
+            return None
+        calculation = self._prices.calculate(self._address, self._model, usage, cache_writes)
         return None if calculation is None else float(calculation.total_price)

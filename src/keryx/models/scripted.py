@@ -65,6 +65,8 @@ class ScriptedReply:
     """Awaited after the last piece and before the end, for instance `event.wait`."""
     error: ModelError | None = None
     """Raised instead of the end."""
+    stop: str = ""
+    """The reason of the end; empty: the usual one."""
 
 
 Script = Sequence[ScriptedReply] | Callable[[ModelRequest], ScriptedReply]
@@ -122,7 +124,8 @@ class ScriptedModel:
             await reply.hold()
         if reply.error is not None:
             raise reply.error
-        yield Finished("tool_calls" if reply.calls else "stop", reply.usage, self._name, reply.cost)
+        stop = reply.stop or ("tool_calls" if reply.calls else "stop")
+        yield Finished(stop, reply.usage, self._name, reply.cost)
 
     def _next(self, request: ModelRequest, number: int) -> ScriptedReply:
         if callable(self._script):

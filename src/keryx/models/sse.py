@@ -30,8 +30,8 @@ class SseParser:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the data of all events that this chunk completes."""
-        if self._is_one_event(chunk):
-            return [chunk[6:-2]]
+        if (start := self._start_of_one_event(chunk)) is not None:
+            return [chunk[start:-2]]
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -52,15 +52,22 @@ class SseParser:
         self._buffer(remainder)
         return events
 
-    def _is_one_event(self, chunk: bytes) -> bool:
-        """Return whether the chunk is exactly one event of one line, as most chunks are."""
-        return (
-            chunk.startswith(b"data: ")
-            and chunk.endswith(b"\n\n")
-            and chunk.count(b"\n") == 2  # noqa: PLR2004 (the two at its end)
-            and b"\r" not in chunk
-            and not (self._line_parts or self._data or self._after_cr or self._is_first)
-        )
+    def _start_of_one_event(self, chunk: bytes) -> int | None:
+        """Return where the data begins if the chunk is exactly one event, as most chunks are.
+
+        It has one line of data, and at most the name of the event before it.
+        """
+        start = 6
+        if not chunk.startswith(b"data: "):
+            start = chunk.find(b"\ndata: ") + 7 if chunk.startswith(b"event:") else 6
+            if start == 6:  # noqa: PLR2004 (neither)
+                return None
+        # The first end of a line after the data is the first of the two at the end of the chunk.
+        if chunk.find(b"\n", start) != len(chunk) - 2 or not chunk.endswith(b"\n\n"):
+            return None
+        if self._line_parts or self._data or self._after_cr or self._is_first or b"\r" in chunk:
+            return None
+        return start
 
     def finish(self) -> list[bytes]:
         """Return the last event: some servers leave out the last empty line."""

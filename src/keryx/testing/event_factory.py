@@ -157,13 +157,16 @@ class EventFactory:
     def moved(self, workspace: str) -> SessionChanged:
         return self._fact(SessionChanged, by="you", workspace=workspace)
 
-    def finished(self, turn_id: str = "t1", outcome: TurnOutcome = "completed") -> TurnFinished:
+    def finished(
+        self, turn_id: str = "t1", outcome: TurnOutcome = "completed", *, started: bool = True
+    ) -> TurnFinished:
         return self._fact(
             TurnFinished,
             turn_id=turn_id,
             outcome=outcome,
             usage=Usage(),
             cost=None,
+            started=started,
         )
 
     def compacted(self, summary: str = "so far") -> ContextCompacted:

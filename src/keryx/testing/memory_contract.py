@@ -25,6 +25,7 @@ from keryx.ports.memory import (
     TurnMemory,
     TurnText,
     Withdrawal,
+    memory_profile,
 )
 
 Open = Callable[[], MemoryProvider]
@@ -182,6 +183,25 @@ async def keeps_scopes_apart(open_provider: Open) -> None:
     await provider.close()
 
 
+async def keeps_people_apart(open_provider: Open) -> None:
+    """A person's memories are in no answer to the owner or to another person, nor the reverse.
+
+    The ids of people may hold what a provider uses in its names, and differ in one sign only.
+    """
+    provider = open_provider()
+    people = (None, "web:a-b", "web:a_b", "web:A-b", "web:a:b", "web:a b", "web:a.b")
+    profiles = [memory_profile("default", person) for person in people]
+    items = [
+        memory(number, f"The port is {number}000.", profile=profile)
+        for number, profile in enumerate(profiles)
+    ]
+    await store(provider, *items)
+    for item in items:
+        others = [other.text for other in items if other is not item]
+        await recalled(provider, "port", [item.text], others, MemoryScope(item.profile, "/work"))
+    await provider.close()
+
+
 async def takes_turns(open_provider: Open) -> None:
     """Turns are taken, once, and can be taken back; whether they are recalled is its own."""
     provider = open_provider()
@@ -237,6 +257,7 @@ CHECKS: Final[Sequence[Check]] = (
     takes_back,
     erases,
     keeps_scopes_apart,
+    keeps_people_apart,
     takes_turns,
     serves_many_at_once,
     takes_odd_texts,

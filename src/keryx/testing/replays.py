@@ -42,7 +42,7 @@ async def check_replay(
     turns = [turn for turn in recorded_turns(session.events) if turn.obstacle is None]
     if not turns:
         raise DeveloperMustActError(
-            "this session has no turn that could be run again: none completed without a steer"
+            "this session has no turn that could be run again: none completed"
         )
     for turn in turns:
         model = recorded_model(turn)
@@ -73,7 +73,7 @@ def _compare(turn: RecordedTurn, again: ReplayedTurn) -> None:
 
 
 def _recorded_lines(turn: RecordedTurn) -> list[str]:
-    lines = [f"> {turn.message.text}"]
+    lines = [f"> {turn.message.text}", *_joined_lines(turn)]
     for reply in turn.replies:
         lines += [f"reply: {line}" for line in reply.text.splitlines()]
     for reply in turn.replies:
@@ -87,12 +87,16 @@ def _recorded_lines(turn: RecordedTurn) -> list[str]:
 
 def _replayed_lines(turn: ReplayedTurn) -> list[str]:
     texts = [line for text in turn.texts for line in text.splitlines()]
-    lines = [f"> {turn.message}", *(f"reply: {line}" for line in texts)]
+    lines = [f"> {turn.message}", *_joined_lines(turn), *(f"reply: {line}" for line in texts)]
     for call in turn.calls:
         lines.append("call: " + " ".join(call_key(call.tool, call.arguments)))
         lines += _result_lines(call.result)
     error = turn.result.error
     return [*lines, f"end: {turn.result.outcome} {'' if error is None else error.message}"]
+
+
+def _joined_lines(turn: RecordedTurn | ReplayedTurn) -> list[str]:
+    return [f"> after reply {message.after}: {message.text}" for message in turn.joined]
 
 
 def _result_lines(text: str) -> list[str]:

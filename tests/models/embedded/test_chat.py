@@ -31,6 +31,7 @@ from tests.models.embedded.smollm2 import (
     SEA,
     WorkerProbe,
     home_with_model,
+    let_computing_wait,
     text_pieces,
     wait_until_read,
 )
@@ -42,7 +43,7 @@ ENDLESS = {"ignore_eos": True}
 """The model may not end its reply by itself."""
 
 
-def test_a_chat_is_answered_in_pieces_where_there_is_no_network(tmp_path: Path) -> None:
+def test_a_chat_is_answered_where_there_is_no_network(tmp_path: Path) -> None:
     home_with_model(tmp_path)
     # A namespace with its own, empty network; the program needs no right of root for that.
     command = ["unshare", "--map-root-user", "--net", sys.executable, PROGRAM]
@@ -57,7 +58,7 @@ def test_a_chat_is_answered_in_pieces_where_there_is_no_network(tmp_path: Path) 
     said = json.loads(done.stdout)
     assert said["outside"] == "Network is unreachable"
     assert said["outcome"] == "completed"
-    assert len(said["pieces"]) >= 3
+    # A busy host reads all of a short reply at once; the next test waits for pieces of a long one.
     assert "".join(said["pieces"]) == said["text"] != ""
 
 
@@ -72,6 +73,7 @@ async def test_a_cancel_stops_it_within_one_token(tmp_path: Path) -> None:
         turn = await session.send(SEA)
         await text_pieces(turn, 5)
         (worker,) = app.host_client.models.local.workers.running
+        let_computing_wait(worker.pid)
         # The process stands still at some instant between two tokens. What it has sent until then
         # is read; then comes the cancel; then it goes on.
         os.kill(worker.pid, signal.SIGSTOP)
@@ -184,8 +186,9 @@ async def test_a_history_with_tools_is_told_as_plain_texts(clients: Clients) -> 
     )
     tool = ToolSpec("terminal", "Run a command.", {"type": "object", "properties": {}})
     async with asyncio.timeout(PATIENCE), running_model(clients, 1) as model:
-        asked = msgspec.structs.replace(request(model, 5, *history), tools=(tool,))
-        pieces = [piece async for piece in model.stream(asked)]
+        model_request = msgspec.structs.replace(request(model, 5, *history), tools=(tool,))
+        pieces = [piece async for piece in model.stream(model_request)]
         assert model.window == 1024
     assert isinstance(pieces[-1], Finished)
+    assert pieces[-1].cost == 0, "nobody is paid for it"
     assert any(isinstance(piece, TextPiece) for piece in pieces)

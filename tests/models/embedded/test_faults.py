@@ -138,8 +138,8 @@ def test_a_worker_never_outlives_its_host(tmp_path: Path) -> None:
 
 async def one_reply(model: EmbeddedModel, tokens: int = 2) -> None:
     history = (model.encode(UserMessage((Text("Hi"),))),)
-    asked = ModelRequest(system="", history=history, max_tokens=tokens)
-    async for _ in model.stream(asked):
+    request = ModelRequest(system="", history=history, max_tokens=tokens)
+    async for _ in model.stream(request):
         pass
 
 

@@ -92,13 +92,13 @@ async def test_tools_are_called_where_the_template_has_them(
             f"local:{path}", ModelFile(path, None, 1, 2048, 0.0), workers, clients
         )
         try:
-            asked = ModelRequest(
+            request = ModelRequest(
                 system="You are an assistant.",
                 history=tuple(map(model.encode, _history())),
                 tools=(WEATHER,),
                 max_tokens=100,
             )
-            pieces = [piece async for piece in model.stream(asked)]
+            pieces = [piece async for piece in model.stream(request)]
         finally:
             await workers.close()
     calls = [piece for piece in pieces if isinstance(piece, CallPiece)]

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from functools import cached_property
 
-from keryx.messages import Message
-from keryx.models.anthropic.capabilities import Capabilities
+from keryx.models.anthropic.capabilities import BINDING_HEADERS, Capabilities
 from keryx.models.anthropic.reply import AnthropicReply
 from keryx.models.anthropic.wire import describe_tool, encode_body, encode_message
-from keryx.models.http import endpoint
-from keryx.models.wire.encoding import IMAGES, PDF, LoadBlob, MediaLoader
+from keryx.models.wire.encoding import IMAGES, PDF
 from keryx.models.wire.replies import Reply
 from keryx.models.wire.streaming import StreamingModel
-from keryx.ports.model import ModelRequest, ToolSpec
+from keryx.ports.model import ModelRequest
 
 
 class AnthropicModel(StreamingModel):
     """One model at one address."""
 
-    format: ClassVar[str] = "anthropic"
-    key_header: ClassVar[str] = "x-api-key"
-    version_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
+    format = "anthropic"
+    path = "messages"
+    media_types = IMAGES | {PDF}
+    describe_tool = staticmethod(describe_tool)
+    encode_message = staticmethod(encode_message)
+    key_header = "x-api-key"
 
     @cached_property
     def _capabilities(self) -> Capabilities:
         return Capabilities.of(self.model)
 
-    @staticmethod
-    def address(base_url: str, model: str) -> str:
-        del model
-        return endpoint(base_url, "messages")
-
-    def encoder(self, blobs: LoadBlob | None) -> Callable[[Message], bytes]:
-        return partial(encode_message, media=MediaLoader(blobs, IMAGES | {PDF}), signer=self.signer)
-
-    @staticmethod
-    def describe_tool(spec: ToolSpec) -> Mapping[str, Any]:
-        return describe_tool(spec)
+    def api_headers(self) -> Mapping[str, str]:
+        return {
+            "anthropic-version": "2023-06-01",
+            **(BINDING_HEADERS if self._capabilities.binds_thinking else {}),
+        }
 
     def body(self, request: ModelRequest) -> bytes:
         return encode_body(self.model, self._capabilities, request, self._tools)

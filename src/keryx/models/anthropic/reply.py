@@ -11,8 +11,7 @@ from keryx.events import Usage
 from keryx.models.anthropic.wire import thinking_block
 from keryx.models.wire.encoding import encode
 from keryx.models.wire.problems import problem_of
-from keryx.models.wire.replies import Pieces, StreamFailedError
-from keryx.ports.model import Piece
+from keryx.models.wire.replies import EventReply, Pieces, StreamFailedError
 
 _STOP_REASONS: Final = {
     "end_turn": "stop",
@@ -70,13 +69,11 @@ class _Event(msgspec.Struct, gc=False):
 _decode: Final = json_decoder(_Event).decode
 
 
-class AnthropicReply:
+class AnthropicReply(EventReply[_Event]):
     """One reply while it arrives."""
 
     def __init__(self, signer: str) -> None:
-        self._signer = signer
-        self.is_done = False
-        self.has_begun = False
+        super().__init__(signer, _decode)
         self._stop_reason = ""
         self._counts = _Usage()
         self._has_usage = False
@@ -100,22 +97,11 @@ class AnthropicReply:
             return None
         counts, cached = self._counts, self._counts.cache_read_input_tokens or 0
         # The API counts what it read from and wrote to its cache apart from the rest of the input.
-        written = counts.cache_creation_input_tokens or 0
         return Usage(
-            input_tokens=(counts.input_tokens or 0) + cached + written,
+            input_tokens=(counts.input_tokens or 0) + cached + self.cache_writes,
             output_tokens=counts.output_tokens or 0,
             cached_tokens=cached,
         )
-
-    def add(self, events: list[bytes]) -> list[Piece]:
-        pieces = Pieces()
-        for data in events:
-            if self.is_done:
-                break
-            event = _decode(data)
-            self.has_begun = True
-            self._read(event, pieces)
-        return pieces.finish()
 
     def _read(self, event: _Event, pieces: Pieces) -> None:
         match event.type:
@@ -186,3 +172,4 @@ class AnthropicReply:
             value = getattr(usage, name)
             if value is not None:
                 setattr(self._counts, name, value)
+        self.cache_writes = self._counts.cache_creation_input_tokens or 0

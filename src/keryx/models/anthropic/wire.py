@@ -12,9 +12,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from keryx.messages import AssistantMessage, Message, Opaque, ToolCall, ToolMessage, UserMessage
-from keryx.models.anthropic.capabilities import Capabilities
+from keryx.messages import (
+    AssistantMessage,
+    Message,
+    Opaque,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+)
+from keryx.models.anthropic.capabilities import LEAST_BUDGET, Capabilities
 from keryx.models.wire.encoding import (
+    OPENING,
     PDF,
     EncodedTools,
     Group,
@@ -41,7 +50,8 @@ _ROLES: Final = Roles(
         _USER: _OF_USER,
         _RESULT: _OF_USER,
         _REPLY: Group("assistant", b'{"role":"assistant","content":['),
-    }
+    },
+    tagged(_USER, [{"type": "text", "text": OPENING}]),
 )
 _THINKING: Final = (b'a{"type":"thinking"', b'a{"type":"redacted_thinking"')
 """How a reply begins that has its thinking."""
@@ -129,13 +139,21 @@ def _options(model: str, capabilities: Capabilities, request: ModelRequest) -> d
         name: value for name, value in request.extra.items() if name not in _RESERVED_OPTIONS
     }
     output: dict[str, Any] = dict(options.get("output_config", {}))
-    if request.effort is not None and request.effort != "none":
+    system, choice = request.system, request.tool_choice
+    if choice is not None and capabilities.takes_choice:
+        tool = {"type": "tool", "name": choice.name}
+        options["tool_choice"] = tool if choice.name else {"type": "any"}
+        if capabilities.binds_thinking:
+            options["thinking"] = capabilities.adaptive
+        # All others do not think before a call that they must make, or refuse to.
+    else:
         _add_thinking(options, output, capabilities, request, max_tokens)
-    system = request.system
+    if choice is not None and not capabilities.takes_choice:
+        system = _with(system, _must_call(choice))
     if request.schema is not None:
         schema = closed(request.schema) if capabilities.takes_schemas else None
         if schema is None:
-            system = "\n\n".join(filter(None, [system, instruction(request.schema)]))
+            system = _with(system, instruction(request.schema))
         else:
             output["format"] = {"type": "json_schema", "schema": schema}
     if output:
@@ -146,6 +164,16 @@ def _options(model: str, capabilities: Capabilities, request: ModelRequest) -> d
     return options
 
 
+def _with(system: str, words: str) -> str:
+    return "\n\n".join(filter(None, [system, words]))
+
+
+def _must_call(choice: ToolChoice) -> str:
+    """Return the demand in words, for a model that cannot be made to call a tool."""
+    tool = f"the tool {choice.name}" if choice.name else "one of the tools"
+    return f"Answer the last message with a call of {tool}, and with nothing else."
+
+
 def _add_thinking(
     options: dict[str, Any],
     output: dict[str, Any],
@@ -153,27 +181,56 @@ def _add_thinking(
     request: ModelRequest,
     max_tokens: int,
 ) -> None:
-    effort = request.effort or ""
+    effort = request.effort
+    if effort is None and max_tokens < LEAST_BUDGET:
+        effort = "none"  # thinking would leave no room for the answer
     if capabilities.thinking == "adaptive":
-        options["thinking"] = {"type": "adaptive"}
-        output["effort"] = capabilities.effort(effort)
-    elif capabilities.thinking == "budget" and not _lacks_thinking(request.history):
+        _think_by_itself(options, output, capabilities, effort)
+    elif effort in (None, "none") or capabilities.thinking == "none":
+        return
+    elif not _lacks_thinking(request.history):
         budget = capabilities.budget(effort, max_tokens)
         if budget is not None:
             options["thinking"] = {"type": "enabled", "budget_tokens": budget}
 
 
-def _lacks_thinking(history: Sequence[bytes]) -> bool:
-    """Return whether the calls whose results come last were made without thinking.
+def _think_by_itself(
+    options: dict[str, Any], output: dict[str, Any], capabilities: Capabilities, effort: str | None
+) -> None:
+    if effort in (None, "none") and not capabilities.thinks_unasked:
+        return
+    if effort is None:
+        options.setdefault("thinking", capabilities.adaptive)
+    elif effort == "none" and capabilities.can_stop:
+        options["thinking"] = {"type": "disabled"}
+    else:
+        options["thinking"] = capabilities.adaptive
+        output["effort"] = capabilities.effort(effort)
 
-    Another model made them. The API refuses to think on in such a request.
+
+def _lacks_thinking(history: Sequence[bytes]) -> bool:
+    """Return whether the replies whose results come last began without thinking.
+
+    Another model made the first of them. The API refuses to think on in such a request. All replies
+    since the last message of a person are one turn for it: those after the first need not begin
+    with thinking, and thinking stays as it was, or its cache would be void.
     """
+    first: bytes | None = None
     for index in range(len(history) - 1, -1, -1):
         message = history[index]
         if message.startswith(_REPLY):
             has_results = index + 1 < len(history) and history[index + 1].startswith(_RESULT)
-            return has_results and not message.startswith(_THINKING)
-    return False
+            if not has_results:
+                break
+            first = message
+        elif message.startswith(_USER) and not _follows_results(history, index):
+            break
+    return first is not None and not first.startswith(_THINKING)
+
+
+def _follows_results(history: Sequence[bytes], index: int) -> bool:
+    """Return whether this message is one with the results before it, as a steer is."""
+    return index > 0 and history[index - 1].startswith((_RESULT, _USER))
 
 
 def thinking_block(thinking: str, signature: str) -> Mapping[str, str]:

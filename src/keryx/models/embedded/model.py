@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from keryx.decoding import json_decoder
 from keryx.errors import ModelError
@@ -18,7 +19,8 @@ from keryx.models.embedded.worker_process import WorkerProcess
 from keryx.models.embedded.workers import Workers
 from keryx.models.http import Clients
 from keryx.models.openai import OpenAIModel
-from keryx.ports.model import ModelRequest, Piece
+from keryx.models.wire.quirks import Quirks
+from keryx.ports.model import Finished, ModelRequest, Piece
 
 FIRST_BYTE_TIMEOUT: Final = 3600.0
 """A long prompt on a slow machine takes many minutes; the worker's end is noticed at once."""
@@ -30,8 +32,11 @@ _BROKEN: Final = frozenset({"unreachable", "bad_response", "stalled"})
 """The kinds of errors that the end of the worker causes."""
 
 
+_QUIRKS: Final = Quirks(names_parallel_calls=True)
+
+
 class EmbeddedModel:
-    """One GGUF file. It asks once; a worker that dies is one failed request."""
+    """One GGUF file. It asks once; a worker that dies is one failed request. Replies are free."""
 
     def __init__(self, name: str, file: ModelFile, workers: Workers, clients: Clients) -> None:
         self.name: Final = name
@@ -62,7 +67,7 @@ class EmbeddedModel:
             try:
                 async with aclosing(pieces):
                     async for piece in pieces:
-                        yield piece
+                        yield replace(piece, cost=0.0) if isinstance(piece, Finished) else piece
             except ModelError as error:
                 if error.kind in _BROKEN and (how := await worker.wait_ended()):
                     raise _died(self.name, how) from error
@@ -78,6 +83,7 @@ class EmbeddedModel:
                 clients=self._clients,
                 first_byte=FIRST_BYTE_TIMEOUT,
                 headers=_HEADERS,
+                quirks=_QUIRKS,
             )
             self._adapter = (worker, adapter)
         return self._adapter[1]
@@ -88,16 +94,17 @@ class EmbeddedModel:
         messages = [_decode(encoded) for encoded in request.history]
         longest = request.max_tokens or self._file.longest_reply
         if not worker.has_tools:
-            return msgspec.structs.replace(
+            return replace(
                 request,
                 system=chat_system(request.system),
                 history=chat_history(messages),
                 tools=(),
+                tool_choice=None,
                 effort=None,
                 max_tokens=longest,
             )
         history = tuple(adapter.encode(message) for message in messages)
-        return msgspec.structs.replace(request, history=history, max_tokens=longest)
+        return replace(request, history=history, max_tokens=longest)
 
 
 def _died(name: str, how: str) -> ModelError:

@@ -8,16 +8,28 @@ from typing import Any, Final, Self
 import msgspec
 
 _VERSION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_IMAGES: Final = re.compile(r"gemini-2\S*-image")
 _LEVELS: Final = {
     "none": "minimal",
     "minimal": "minimal",
     "low": "low",
     "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
 }
-"""The level of thinking of Gemini 3 and later; a higher effort is `high`."""
-_BUDGETS: Final = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192}
+"""The level of thinking of Gemini 3 and later."""
 MAX_BUDGET: Final = 24_576
 """The largest budget that every model of generation 2.5 takes."""
+_BUDGETS: Final = {
+    "none": 0,
+    "minimal": 512,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": MAX_BUDGET,
+    "xhigh": MAX_BUDGET,
+    "max": MAX_BUDGET,
+}
 _LEAST_OF_PRO: Final = 128
 """The pro model of generation 2.5 cannot stop thinking."""
 
@@ -30,7 +42,12 @@ class Generation(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, model: str) -> Self:
-        """Return the generation; a name without a number is that of the latest."""
+        """Return the generation; a name without a number is that of the latest.
+
+        Gemma, and the images of 2.5, have none of what the generations differ in.
+        """
+        if "gemma" in model or _IMAGES.search(model):
+            return cls((0, 0), is_pro=False)
         match = _VERSION.search(model)
         version = (99, 0) if match is None else (int(match[1]), int(match[2] or 0))
         return cls(version, "pro" in model)
@@ -45,12 +62,13 @@ class Generation(msgspec.Struct, frozen=True):
         if self.version < (2, 5):
             return None
         config: dict[str, Any] = {"includeThoughts": effort != "none"}
-        if effort is not None:
+        # Old sessions may have any word; a typo must not buy the most thinking.
+        if effort in _LEVELS:
             config |= self._level(effort) if self.signs_calls else self._budget(effort)
         return config
 
     def _level(self, effort: str) -> dict[str, Any]:
-        level = _LEVELS.get(effort, "high")
+        level = _LEVELS[effort]
         if self.is_pro:
             if level == "minimal":
                 level = "low"
@@ -59,5 +77,5 @@ class Generation(msgspec.Struct, frozen=True):
         return {"thinkingLevel": level}
 
     def _budget(self, effort: str) -> dict[str, Any]:
-        budget = _BUDGETS.get(effort, MAX_BUDGET)
+        budget = _BUDGETS[effort]
         return {"thinkingBudget": max(budget, _LEAST_OF_PRO) if self.is_pro else budget}

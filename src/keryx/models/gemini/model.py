@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
-from typing import Any, ClassVar, Final
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
-from keryx.messages import Message
 from keryx.models.gemini.generations import Generation
 from keryx.models.gemini.reply import GeminiReply
 from keryx.models.gemini.wire import describe_tool, encode_body, encode_message
 from keryx.models.http import endpoint
-from keryx.models.wire.encoding import PDF, LoadBlob, MediaLoader
+from keryx.models.wire.encoding import PDF
 from keryx.models.wire.replies import Reply
 from keryx.models.wire.streaming import StreamingModel
-from keryx.ports.model import ModelRequest, ToolSpec
-
-TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", PDF})
+from keryx.ports.model import ModelRequest
 
 
 class GeminiModel(StreamingModel):
     """One model at one address."""
 
-    format: ClassVar[str] = "gemini"
-    key_header: ClassVar[str] = "x-goog-api-key"
+    format = "gemini"
+    media_types = frozenset(
+        {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", PDF}
+    )
+    describe_tool = staticmethod(describe_tool)
+    encode_message = staticmethod(encode_message)
+    key_header = "x-goog-api-key"
 
     @cached_property
     def _generation(self) -> Generation:
         return Generation.of(self.model)
 
-    @staticmethod
-    def address(base_url: str, model: str) -> str:
-        name = model.removeprefix("models/")
+    def address(self, base_url: str) -> str:
+        name = self.model.removeprefix("models/")
         return endpoint(base_url, f"models/{name}:streamGenerateContent?alt=sse")
 
-    def encoder(self, blobs: LoadBlob | None) -> Callable[[Message], bytes]:
-        return partial(
-            encode_message,
-            media=MediaLoader(blobs, TYPES),
-            signer=self.signer,
-            generation=self._generation,
-        )
-
-    @staticmethod
-    def describe_tool(spec: ToolSpec) -> Mapping[str, Any]:
-        return describe_tool(spec)
+    def encoding_options(self) -> Mapping[str, Any]:
+        return {"generation": self._generation}
 
     def body(self, request: ModelRequest) -> bytes:
         return encode_body(self._generation, request, self._tools)

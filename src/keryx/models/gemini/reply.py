@@ -10,12 +10,22 @@ from keryx.decoding import json_decoder
 from keryx.events import Usage
 from keryx.models.gemini.wire import Signed
 from keryx.models.wire.encoding import encode
-from keryx.models.wire.problems import Problem, problem_of
-from keryx.models.wire.replies import Pieces, StreamFailedError
-from keryx.ports.model import Piece
+from keryx.models.wire.problems import SERVER_FAULT, Problem, problem_of
+from keryx.models.wire.replies import EventReply, Pieces, StreamFailedError
 
 _STOP_REASONS: Final = {"STOP": "stop", "MAX_TOKENS": "length"}
-"""All other reasons are about the content."""
+"""All other reasons are about the content, but for those of a failure."""
+_FAILED: Final = frozenset(
+    {
+        "MALFORMED_FUNCTION_CALL",
+        "MALFORMED_RESPONSE",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "OTHER",
+    }
+)
+"""The model wrote what the server could not read, so the reply is not whole. Another one may be."""
 
 
 class _Call(msgspec.Struct, gc=False):
@@ -38,6 +48,7 @@ class _Content(msgspec.Struct, gc=False):
 class _Candidate(msgspec.Struct, gc=False, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
+    finish_message: str | None = None
 
 
 class _Feedback(msgspec.Struct, gc=False, rename="camel"):
@@ -64,13 +75,11 @@ class _Chunk(msgspec.Struct, gc=False, rename="camel"):
 _decode: Final = json_decoder(_Chunk).decode
 
 
-class GeminiReply:
+class GeminiReply(EventReply[_Chunk]):
     """One reply while it arrives. The last chunk has the reason of the end, and the counts."""
 
     def __init__(self, signer: str) -> None:
-        self._signer = signer
-        self.is_done = False
-        self.has_begun = False
+        super().__init__(signer, _decode)
         self.usage: Usage | None = None
         self._finish_reason = ""
         self._calls = 0
@@ -85,32 +94,24 @@ class GeminiReply:
             return "tool_calls"
         return _STOP_REASONS.get(self._finish_reason, "content_filter")
 
-    def add(self, events: list[bytes]) -> list[Piece]:
-        pieces = Pieces()
-        for data in events:
-            if self.is_done:
-                break
-            chunk = _decode(data)
-            self.has_begun = True
-            self._read(chunk, pieces)
-        return pieces.finish()
-
-    def _read(self, chunk: _Chunk, pieces: Pieces) -> None:
-        if chunk.error is not None:
-            raise StreamFailedError(problem_of(chunk.error))
-        feedback = chunk.prompt_feedback
+    def _read(self, event: _Chunk, pieces: Pieces) -> None:
+        if event.error is not None:
+            raise StreamFailedError(problem_of(event.error))
+        feedback = event.prompt_feedback
         if feedback is not None and feedback.block_reason:
             message = f"the request was refused for its content ({feedback.block_reason})"
             raise StreamFailedError(Problem(message, status=400))
-        if chunk.usage_metadata is not None:
-            self.usage = _usage(chunk.usage_metadata)
-        for candidate in (chunk.candidates or ())[:1]:
+        if event.usage_metadata is not None:
+            self.usage = _usage(event.usage_metadata)
+        for candidate in (event.candidates or ())[:1]:
             if candidate.content is not None:
                 for part in candidate.content.parts or ():
                     self._add_part(part, pieces)
             if candidate.finish_reason:
+                if candidate.finish_reason in _FAILED:
+                    raise StreamFailedError(_unfinished(candidate))
                 self._finish_reason = candidate.finish_reason
-        self.is_done = self.is_complete and chunk.usage_metadata is not None
+        self.is_done = self.is_complete and event.usage_metadata is not None
 
     def _add_part(self, part: _Part, pieces: Pieces) -> None:
         call, signature = part.function_call, part.thought_signature
@@ -131,6 +132,12 @@ class GeminiReply:
             pieces.text(text)
             if signature:
                 pieces.opaque(self._signer, encode(Signed(signature, len(text))))
+
+
+def _unfinished(candidate: _Candidate) -> Problem:
+    cause = f": {candidate.finish_message}" if candidate.finish_message else ""
+    message = f"it could not finish its reply ({candidate.finish_reason}){cause}"
+    return Problem(message, status=SERVER_FAULT)
 
 
 def _usage(usage: _Usage) -> Usage:

@@ -23,6 +23,7 @@ from keryx.messages import (
 )
 from keryx.models.gemini.generations import Generation
 from keryx.models.wire.encoding import (
+    OPENING,
     EncodedTools,
     Group,
     Media,
@@ -49,7 +50,8 @@ _ROLES: Final = Roles(
         _USER: Group("user", b'{"role":"user","parts":['),
         _RESULT: Group("results", b'{"role":"user","parts":['),
         _REPLY: Group("model", b'{"role":"model","parts":['),
-    }
+    },
+    tagged(_USER, [{"text": OPENING}]),
 )
 
 
@@ -178,6 +180,9 @@ def _options(generation: Generation, request: ModelRequest) -> dict[str, Any]:
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = request.schema
     options["generationConfig"] = config
+    if (choice := request.tool_choice) is not None:
+        names = {"allowedFunctionNames": [choice.name]} if choice.name else {}
+        options["toolConfig"] = {"functionCallingConfig": {"mode": "ANY", **names}}
     if system:
         options["systemInstruction"] = {"parts": [{"text": system}]}
     return options

@@ -12,9 +12,18 @@ from urllib.parse import urlsplit
 from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.models import failures
-from keryx.models.http import MAX_ERROR_BODY, Clients, HttpExchange, SilenceLimits, endpoint, post
+from keryx.models.http import (
+    MAX_ERROR_BODY,
+    Clients,
+    HttpExchange,
+    SilenceLimits,
+    endpoint,
+    key_headers,
+    post,
+)
 from keryx.models.requirements import key_invalid, key_missing
 from keryx.models.retry import RetryDelays, Sleep
+from keryx.models.servers.providers import key_header
 from keryx.ports.model_access import EndpointAnswer
 
 FIRST_BYTE_TIMEOUT: Final = 300.0
@@ -45,14 +54,14 @@ class OpenAIEndpoint:
         key = api_key.strip() if api_key else ""
         self.name: Final = name
         self.model: Final = model
-        self._base_url = base_url
+        self._base_url = base_url = base_url.replace("{model}", model)
         self._missing_key = missing_key
         self._source = failures.source(name, base_url, key, {})
         self._has_invalid_key = not (key.isascii() and key.isprintable())
         self._headers = {
             # The limit is for the bytes that were sent, and media are compressed already.
             "Accept-Encoding": "identity",
-            **({"Authorization": f"Bearer {key}"} if key else {}),
+            **key_headers(key_header(base_url), key),
         }
         self._clients = clients
         self._silence_limits = SilenceLimits(first_byte, between_bytes)

@@ -12,11 +12,19 @@ import msgspec
 from keryx.decoding import json_decoder
 from keryx.events import Usage
 from keryx.models.openai.returned_reasoning import ReturnedReasoning
-from keryx.models.wire.problems import Problem, problem_in
-from keryx.models.wire.replies import StreamFailedError
-from keryx.ports.model import CallPiece, Piece, ReasoningPiece, TextPiece
+from keryx.models.wire.problems import SERVER_FAULT, Problem, problem_in
+from keryx.models.wire.quirks import NO_QUIRKS, Quirks
+from keryx.models.wire.replies import (
+    CachedTokens,
+    ReasoningTokens,
+    StreamFailedError,
+    usage_of,
+)
+from keryx.ports.model import CallPiece, OpaquePiece, Piece, ReasoningPiece, TextPiece
 
 _DONE: Final = b"[DONE]"
+_FAILED: Final = frozenset({"error", "insufficient_system_resource", "network_error"})
+"""The reasons with which servers end a reply that they could not finish."""
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -30,8 +38,15 @@ class _CallDelta(msgspec.Struct, gc=False):
     function: _Function | None = None
 
 
+class _Part(msgspec.Struct, gc=False):
+    """A part of the content, as Mistral's models that reason send it."""
+
+    text: str | None = None
+    thinking: list[_Part] | str | None = None
+
+
 class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     reasoning_details: list[dict[str, Any]] | None = None
@@ -44,19 +59,15 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: CachedTokens | None = None
+    completion_tokens_details: ReasoningTokens | None = None
+    cost: Any = None
+    cost_details: Any = None
+    is_byok: bool | None = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
@@ -73,16 +84,18 @@ _decode: Final = json_decoder(_Chunk).decode
 class ChatReply:
     """One reply while it arrives."""
 
-    def __init__(self, signer: str = "", returned: str = "") -> None:
-        """`returned`: the field of reasoning that the server needs back."""
+    def __init__(self, signer: str = "", quirks: Quirks = NO_QUIRKS) -> None:
         self.is_done = False
         """The server sent the end marker."""
         self.has_begun = False
         self.usage: Usage | None = None
+        self.cost: float | None = None
+        self.cache_writes = 0
         self._finish_reason = ""
         self._calls = _Calls()
         self._signer = signer
-        self._returned = ReturnedReasoning(returned)
+        self._reports_cost = quirks.reports_cost
+        self._returned = ReturnedReasoning(quirks.returned) if quirks.returned else None
 
     @property
     def is_complete(self) -> bool:
@@ -107,7 +120,7 @@ class ChatReply:
             self.has_begun = True
             if delta is None:
                 continue
-            if content := delta.content or delta.refusal:
+            if isinstance(content := delta.content or delta.refusal, str):
                 text += content
             if reasoning_text := delta.reasoning_content or delta.reasoning:
                 reasoning += reasoning_text
@@ -122,23 +135,71 @@ class ChatReply:
             pieces.append(TextPiece(text))
         if calls:
             pieces += calls.values()
-        pieces += self._returned.pieces(self._signer) if self.is_complete else ()
+        pieces += self._returned_pieces()
         return pieces
+
+    def _returned_pieces(self) -> list[OpaquePiece]:
+        if self._returned is None or not self.is_complete:
+            return []
+        return self._returned.pieces(self._signer)
 
     def _delta(self, chunk: _Chunk, event: bytes) -> _Delta | None:
         if chunk.error:
             raise StreamFailedError(problem_in(event) or Problem())
         if chunk.usage is not None:
-            self.usage = _usage(chunk.usage)
+            counts = chunk.usage
+            self.usage = usage_of(
+                counts.prompt_tokens,
+                counts.completion_tokens,
+                counts.prompt_tokens_details,
+                counts.completion_tokens_details,
+                counts.total_tokens,
+            )
+            self.cache_writes = CachedTokens.writes(counts.prompt_tokens_details)
+            if self._reports_cost:
+                self.cost = _cost(counts)
         if not chunk.choices:
             return None
         choice = chunk.choices[0]
         if choice.finish_reason:
+            if choice.finish_reason in _FAILED:
+                raise StreamFailedError(_unfinished(choice.finish_reason))
             self._finish_reason = choice.finish_reason
         delta = choice.delta
-        if delta is not None:
+        if delta is not None and isinstance(delta.content, list):
+            delta.reasoning_content, delta.content = _texts(delta.content)
+        if delta is not None and self._returned is not None:
             self._returned.add(delta.reasoning_content, delta.reasoning_details)
         return delta
+
+
+def _texts(parts: list[_Part]) -> tuple[str, str]:
+    """Return the reasoning and the text of these parts."""
+    thoughts = text = ""
+    for part in parts:
+        if isinstance(part.thinking, list):
+            thoughts += "".join(thought.text or "" for thought in part.thinking)
+        else:
+            thoughts += part.thinking or ""
+        text += part.text or ""
+    return thoughts, text
+
+
+def _cost(counts: _Usage) -> float | None:
+    """Return what the server says that the reply cost; None if it does not say."""
+    cost = counts.cost
+    if not isinstance(cost, int | float):
+        return None
+    match counts.cost_details:
+        case {"upstream_inference_cost": int() | float() as upstream} if counts.is_byok:
+            # With a key of the user's own this is paid to the provider, beside the server's share.
+            return float(cost + upstream)
+        case _:
+            return float(cost)
+
+
+def _unfinished(reason: str) -> Problem:
+    return Problem(f"it could not finish its reply ({reason})", status=SERVER_FAULT)
 
 
 class _Calls:
@@ -189,13 +250,3 @@ class _Calls:
     def _new(self) -> int:
         self.count += 1
         return self.count - 1
-
-
-def _usage(usage: _Usage) -> Usage:
-    input_details, output_details = usage.prompt_tokens_details, usage.completion_tokens_details
-    return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cached_tokens=(input_details.cached_tokens if input_details else None) or 0,
-        reasoning_tokens=(output_details.reasoning_tokens if output_details else None) or 0,
-    )

@@ -17,7 +17,7 @@ _JOINED: Final = ("text", "summary", "data")
 
 
 class ReturnedReasoning:
-    """Collects one field of the reply: `reasoning_content`, `reasoning_details`, or none."""
+    """Collects one field of the reply: `reasoning_content` or `reasoning_details`."""
 
     def __init__(self, field: str) -> None:
         self._field = field
@@ -25,8 +25,6 @@ class ReturnedReasoning:
         self._details: list[dict[str, Any]] = []
 
     def add(self, text: str | None, details: list[dict[str, Any]] | None) -> None:
-        if not self._field:
-            return
         if self._field != DETAILS:
             if text:
                 self._text.append(text)

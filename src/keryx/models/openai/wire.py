@@ -5,6 +5,9 @@ Only fields of the API are written.
 
 from __future__ import annotations
 
+import hashlib
+import re
+import string
 from typing import Any, Final
 
 import msgspec
@@ -25,21 +28,26 @@ from keryx.ports.model import ModelRequest, ToolSpec
 
 # `extra` cannot replace these fields of the body.
 _RESERVED_OPTIONS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools"})
+# Mistral, and the templates of its models on any server, take only ids of this form; all others do.
+_ID_LENGTH: Final = 9
+_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
+_ID_CHARACTERS: Final = string.digits + string.ascii_letters
 
 
-def encode_message(message: Message, media: MediaLoader, signer: str) -> bytes:
+def encode_message(message: Message, media: MediaLoader, signer: str, quirks: Quirks) -> bytes:
     """Encode one message for the API."""
     match message:
         case UserMessage():
             return encode({"role": "user", "content": _user_content(message, media)})
         case AssistantMessage():
-            return encode(_assistant(message, signer))
+            return encode(_assistant(message, signer, quirks))
         case ToolMessage():
             content = text_of(message.content)
-            return encode({"role": "tool", "tool_call_id": message.call_id, "content": content})
+            call_id = _id(message.call_id)
+            return encode({"role": "tool", "tool_call_id": call_id, "content": content})
 
 
-def _assistant(message: AssistantMessage, signer: str) -> dict[str, Any]:
+def _assistant(message: AssistantMessage, signer: str, quirks: Quirks) -> dict[str, Any]:
     text = text_of(message.content)
     fields: dict[str, Any] = {"role": "assistant", "content": text}
     if message.calls:
@@ -48,12 +56,26 @@ def _assistant(message: AssistantMessage, signer: str) -> dict[str, Any]:
     for item in message.opaque:
         if item.provider == signer:
             fields |= decode_json(item.item, dict[str, msgspec.Raw])
+    if quirks.needs_reasoning:
+        fields.setdefault(quirks.returned, "")
     return fields
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": tool_name(call.tool), "arguments": call.arguments or "{}"}
-    return {"id": call.call_id, "type": "function", "function": function}
+    return {"id": _id(call.call_id), "type": "function", "function": function}
+
+
+def _id(call_id: str) -> str:
+    """Return an id that every server takes; the same for the same call."""
+    if _ID.fullmatch(call_id):
+        return call_id
+    number = int.from_bytes(hashlib.sha256(call_id.encode()).digest())
+    characters: list[str] = []
+    for _ in range(_ID_LENGTH):
+        number, index = divmod(number, len(_ID_CHARACTERS))
+        characters.append(_ID_CHARACTERS[index])
+    return "".join(characters)
 
 
 def _user_content(message: UserMessage, media: MediaLoader) -> str | list[dict[str, Any]]:
@@ -99,8 +121,12 @@ def _options(model: str, quirks: Quirks, request: ModelRequest) -> dict[str, Any
     options |= {
         name: value for name, value in request.extra.items() if name not in _RESERVED_OPTIONS
     }
-    if request.tools:
+    if request.tools and quirks.names_parallel_calls:
+        # Elsewhere this is the default, and some models refuse the field.
         options.setdefault("parallel_tool_calls", True)
+    if (choice := request.tool_choice) is not None:
+        function = {"type": "function", "function": {"name": choice.name}}
+        options["tool_choice"] = function if choice.name else "required"
     if request.effort is not None:
         options["reasoning_effort"] = request.effort
     if request.max_tokens is not None:

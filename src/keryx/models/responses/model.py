@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, ClassVar
-
-from keryx.messages import Message
-from keryx.models.http import endpoint
 from keryx.models.responses.reply import ResponsesReply
 from keryx.models.responses.wire import describe_tool, encode_body, encode_message
-from keryx.models.wire.encoding import IMAGES, PDF, LoadBlob, MediaLoader
+from keryx.models.wire.encoding import IMAGES, PDF
 from keryx.models.wire.replies import Reply
 from keryx.models.wire.streaming import StreamingModel
-from keryx.ports.model import ModelRequest, ToolSpec
+from keryx.ports.model import ModelRequest
 
 
 class ResponsesModel(StreamingModel):
     """One model at one address."""
 
-    format: ClassVar[str] = "responses"
-
-    @staticmethod
-    def address(base_url: str, model: str) -> str:
-        del model
-        return endpoint(base_url, "responses")
-
-    def encoder(self, blobs: LoadBlob | None) -> Callable[[Message], bytes]:
-        return partial(encode_message, media=MediaLoader(blobs, IMAGES | {PDF}), signer=self.signer)
-
-    @staticmethod
-    def describe_tool(spec: ToolSpec) -> Mapping[str, Any]:
-        return describe_tool(spec)
+    format = "responses"
+    path = "responses"
+    media_types = IMAGES | {PDF}
+    describe_tool = staticmethod(describe_tool)
+    encode_message = staticmethod(encode_message)
 
     def body(self, request: ModelRequest) -> bytes:
         return encode_body(self.model, request, self._tools)

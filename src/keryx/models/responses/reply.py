@@ -10,23 +10,21 @@ from keryx.decoding import json_decoder
 from keryx.events import Usage
 from keryx.models.wire.encoding import encode
 from keryx.models.wire.problems import problem_of
-from keryx.models.wire.replies import Pieces, StreamFailedError
-from keryx.ports.model import Piece
-
-
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: int | None = None
+from keryx.models.wire.replies import (
+    CachedTokens,
+    EventReply,
+    Pieces,
+    ReasoningTokens,
+    StreamFailedError,
+    usage_of,
+)
 
 
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
+    input_tokens_details: CachedTokens | None = None
+    output_tokens_details: ReasoningTokens | None = None
 
 
 class _Incomplete(msgspec.Struct, gc=False):
@@ -68,13 +66,11 @@ _decode: Final = json_decoder(_Event).decode
 _decode_item: Final = json_decoder(_Item).decode
 
 
-class ResponsesReply:
+class ResponsesReply(EventReply[_Event]):
     """One reply while it arrives."""
 
     def __init__(self, signer: str) -> None:
-        self._signer = signer
-        self.is_done = False
-        self.has_begun = False
+        super().__init__(signer, _decode)
         self.usage: Usage | None = None
         self._stop_reason = ""
         self._calls: dict[int, int] = {}
@@ -89,16 +85,6 @@ class ResponsesReply:
     @property
     def stop_reason(self) -> str:
         return self._stop_reason or ("tool_calls" if self._calls else "stop")
-
-    def add(self, events: list[bytes]) -> list[Piece]:
-        pieces = Pieces()
-        for data in events:
-            if self.is_done:
-                break
-            event = _decode(data)
-            self.has_begun = True
-            self._read(event, pieces)
-        return pieces.finish()
 
     def _read(self, event: _Event, pieces: Pieces) -> None:
         match event.type:
@@ -156,7 +142,14 @@ class ResponsesReply:
     def _end(self, response: _Response) -> None:
         self.is_done = True
         if response.usage is not None:
-            self.usage = _usage(response.usage)
+            counts = response.usage
+            self.usage = usage_of(
+                counts.input_tokens,
+                counts.output_tokens,
+                counts.input_tokens_details,
+                counts.output_tokens_details,
+            )
+            self.cache_writes = CachedTokens.writes(counts.input_tokens_details)
         if response.incomplete_details is not None:
             reason = response.incomplete_details.reason or "incomplete"
             self._stop_reason = "length" if reason == "max_output_tokens" else reason
@@ -168,13 +161,3 @@ def _failure(event: _Event) -> StreamFailedError:
         return StreamFailedError(problem_of(response.error))
     fields = event.error or {"code": event.code, "message": event.message}
     return StreamFailedError(problem_of(fields))
-
-
-def _usage(usage: _Usage) -> Usage:
-    input_details, output_details = usage.input_tokens_details, usage.output_tokens_details
-    return Usage(
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cached_tokens=(input_details.cached_tokens if input_details else None) or 0,
-        reasoning_tokens=(output_details.reasoning_tokens if output_details else None) or 0,
-    )

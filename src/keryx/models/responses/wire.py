@@ -97,6 +97,8 @@ def _reply_items(message: AssistantMessage, signer: str) -> list[object]:
                 elif text:
                     items[-1] = _message(text, signed)
         text = block if isinstance(block, str) else ""
+    while items and isinstance(items[-1], msgspec.Raw):
+        items.pop()  # the API refuses reasoning that nothing follows
     return items
 
 
@@ -152,8 +154,9 @@ def _options(model: str, request: ModelRequest) -> dict[str, Any]:
     }
     if request.system:
         options["instructions"] = request.system
-    if request.tools:
-        options.setdefault("parallel_tool_calls", True)
+    if (choice := request.tool_choice) is not None:
+        function = {"type": "function", "name": choice.name}
+        options["tool_choice"] = function if choice.name else "required"
     if request.effort is not None:
         options["reasoning"] = {**options.get("reasoning", {}), "effort": request.effort}
     if request.max_tokens is not None:

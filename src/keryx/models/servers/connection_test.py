@@ -14,9 +14,9 @@ import msgspec
 
 from keryx.errors import ModelError
 from keryx.models import failures
-from keryx.models.http import MAX_ERROR_BODY, Clients, endpoint
+from keryx.models.http import MAX_ERROR_BODY, Clients, endpoint, key_headers, read_body
 from keryx.models.servers.discovery import chat_models, models_of
-from keryx.models.servers.providers import CHAT
+from keryx.models.servers.providers import CHAT, key_header
 
 TOKEN_TIMEOUT: Final = 60.0
 """Seconds for one token: a server may have to load the model first."""
@@ -32,10 +32,14 @@ _LIMITS: Final = ("max_completion_tokens", "max_tokens")
 
 
 class TriedServer(msgspec.Struct, frozen=True):
-    """A server that answered: the model that answered, and all models of its list."""
+    """A server that answered: the model that answered, and the chat models of its list."""
 
     model: str
     models: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: str, models: tuple[str, ...]) -> TriedServer:
+        return cls(model, chat_models(models))
 
 
 async def try_out(
@@ -57,7 +61,7 @@ async def try_out(
         )
     if api_key is None and is_local_address(base_url) and chosen[0] in models:
         # There is no key to test, and loading a model may take a minute on this machine.
-        return TriedServer(chosen[0], models)
+        return TriedServer.of(chosen[0], models)
     unknown: ModelError | None = None
     for name in chosen:
         try:
@@ -67,7 +71,7 @@ async def try_out(
                 raise
             unknown = error
         else:
-            return TriedServer(name, models)
+            return TriedServer.of(name, models)
     assert unknown is not None
     raise _model_not_found(chosen, models, unknown)
 
@@ -80,7 +84,7 @@ def _listed(models: tuple[str, ...], model: str | None) -> TriedServer:
         raise ModelError(
             "model_not_found", f"the server accepts the key, but it has no model {chosen!r}", hint
         )
-    return TriedServer(chosen, models)
+    return TriedServer.of(chosen, models)
 
 
 async def _list_models(
@@ -121,21 +125,22 @@ async def _post(
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
     question = {"model": model, "messages": [{"role": "user", "content": "Hi"}], limit: 1}
-    headers = {"Content-Type": "application/json"}
-    if api_key:
-        headers["Authorization"] = f"Bearer {api_key}"
+    headers = {
+        "Content-Type": "application/json",
+        **key_headers(key_header(base_url), api_key or ""),
+    }
     try:
         async with (
             asyncio.timeout(TOKEN_TIMEOUT),
             (await clients()).post(
-                endpoint(base_url, "chat/completions"),
+                endpoint(base_url.replace("{model}", model), "chat/completions"),
                 data=msgspec.json.encode(question),
                 headers=headers,
                 # The key must not be sent to any other address.
                 allow_redirects=False,
             ) as answer,
         ):
-            body = await answer.content.read(MAX_ERROR_BODY)
+            body = await read_body(answer, MAX_ERROR_BODY)
             return answer.status, {k.lower(): v for k, v in answer.headers.items()}, body
     except TimeoutError:
         raise failures.stalled(source, TOKEN_TIMEOUT, stage="before its answer") from None

@@ -14,9 +14,9 @@ import msgspec
 from keryx.decoding import decode_json
 from keryx.errors import ModelError
 from keryx.models import failures
-from keryx.models.http import Clients, endpoint, key_headers
+from keryx.models.http import Clients, endpoint, key_headers, read_body
 from keryx.models.requirements import check_address
-from keryx.models.servers.providers import CHAT, LOCAL_SERVERS
+from keryx.models.servers.providers import CHAT, LOCAL_SERVERS, key_header
 
 LIST_TIMEOUT: Final = 10.0
 LOCAL_TIMEOUT: Final = 0.5
@@ -33,9 +33,14 @@ _NOT_CHAT: Final = re.compile(
 """Names of models that are not for chat; a list says nothing about their purpose."""
 
 
+_OTHER_TYPES: Final = ("embedding", "image", "moderation", "rerank", "audio", "transcribe", "video")
+"""The types of models that are not for chat, where a list says it, as that of Together does."""
+
+
 class _ListedModel(msgspec.Struct):
     id: str = ""
     name: str = ""
+    type: str = ""
     methods: list[str] | None = msgspec.field(name="supportedGenerationMethods", default=None)
 
 
@@ -46,7 +51,7 @@ class _ModelList(msgspec.Struct):
 
     @property
     def names(self) -> list[str]:
-        return [model.id for model in self.data]
+        return [model.id for model in self.data if model.type not in _OTHER_TYPES]
 
 
 class _GeminiList(msgspec.Struct):
@@ -81,7 +86,7 @@ _OPENAI_LIST: Final = _ListFormat("models", "Authorization", _ModelList)
 
 
 class FoundServer(msgspec.Struct, frozen=True):
-    """A model server that runs on this machine."""
+    """A model server that runs on this machine, and its chat models."""
 
     name: str
     base_url: str
@@ -102,7 +107,7 @@ async def models_of(
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
     listing = _FORMATS.get(wire_format, _OPENAI_LIST)
-    headers = {**listing.headers, **key_headers(listing.key_header, key)}
+    headers = {**listing.headers, **key_headers(key_header(base_url, listing.key_header), key)}
     if "{model}" in base_url:
         raise ModelError(
             "not_configured",
@@ -116,9 +121,14 @@ async def models_of(
     try:
         async with (
             asyncio.timeout(seconds),
-            (await clients()).get(endpoint(base_url, listing.path), headers=headers) as answer,
+            (await clients()).get(
+                endpoint(base_url, listing.path),
+                headers=headers,
+                # The key must not be sent to any other address.
+                allow_redirects=False,
+            ) as answer,
         ):
-            body = await answer.content.read(MAX_BODY)
+            body = await read_body(answer, MAX_BODY)
             if answer.status != _OK:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 raise failures.refused(source, answer.status, headers, body, now=0.0)
@@ -128,6 +138,12 @@ async def models_of(
             f"{source.url} cannot be reached: {source.redact(str(error)) or type(error).__name__}",
             "check the address, and whether the server runs",
         ) from error
+    return _names(body, listing, source)
+
+
+def _names(body: bytes, listing: _ListFormat, source: failures.Source) -> tuple[str, ...]:
+    if body.lstrip().startswith(b"["):
+        body = b'{"data":%b}' % body  # Together's list has nothing around it
     try:
         listed = decode_json(body, listing.kind)
     except msgspec.DecodeError as error:
@@ -147,7 +163,7 @@ async def find_local(clients: Clients) -> list[FoundServer]:
 
     async def ask(name: str, base_url: str) -> FoundServer | None:
         try:
-            models = await models_of(clients, base_url, None, seconds=LOCAL_TIMEOUT)
+            models = chat_models(await models_of(clients, base_url, None, seconds=LOCAL_TIMEOUT))
         except ModelError:
             return None
         return FoundServer(name, base_url, models) if models else None

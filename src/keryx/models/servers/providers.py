@@ -30,8 +30,8 @@ class Row(msgspec.Struct, frozen=True):
     """The variables that may hold the key, the usual one first. None: it runs on this machine."""
     format: str = CHAT
     quirks: Quirks = Quirks()
-    host: str = ""
-    """The end of the host's name, if addresses differ."""
+    hosts: tuple[str, ...] = ()
+    """The ends of the host's name, if addresses differ."""
     address: str = ""
     """The variable that holds the address, if addresses differ."""
 
@@ -49,7 +49,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "openrouter": Row(
         "https://openrouter.ai/api/v1",
         ("OPENROUTER_API_KEY",),
-        quirks=Quirks(returned="reasoning_details"),
+        quirks=Quirks(returned="reasoning_details", reports_cost=True),
     ),
     "groq": Row("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
     "mistral": Row(
@@ -62,6 +62,7 @@ ROWS: Final[Mapping[str, Row]] = {
         ("DEEPSEEK_API_KEY",),
         quirks=Quirks(
             returned="reasoning_content",
+            needs_reasoning=True,
             token_limit="max_tokens",  # noqa: S106 (the name of a field)
             takes_schemas=False,
         ),
@@ -76,13 +77,16 @@ ROWS: Final[Mapping[str, Row]] = {
         "",
         ("AZURE_OPENAI_API_KEY",),
         quirks=Quirks(key_header="api-key"),
-        host=".openai.azure.com",
+        hosts=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
         address="AZURE_OPENAI_ENDPOINT",
     ),
-    "ollama": Row("http://127.0.0.1:11434/v1"),
-    "lmstudio": Row("http://127.0.0.1:1234/v1"),
-    "vllm": Row("http://127.0.0.1:8000/v1"),
-    "llamacpp": Row("http://127.0.0.1:8080/v1"),
+    "ollama": Row("http://127.0.0.1:11434/v1", quirks=_LIMITED),
+    "lmstudio": Row("http://127.0.0.1:1234/v1", quirks=_LIMITED),
+    "vllm": Row("http://127.0.0.1:8000/v1", quirks=_LIMITED),
+    "llamacpp": Row(
+        "http://127.0.0.1:8080/v1",
+        quirks=Quirks(token_limit="max_tokens", names_parallel_calls=True),  # noqa: S106 (a name)
+    ),
 }
 
 LOCAL_SERVERS: Final = {name: row.base_url for name, row in ROWS.items() if not row.keys}
@@ -90,15 +94,25 @@ LOCAL_SERVERS: Final = {name: row.base_url for name, row in ROWS.items() if not 
 
 
 def row_at(base_url: str) -> Row | None:
-    """Return the row of the provider at that address; None for an unknown one."""
-    parts = urlsplit(base_url)
-    host = parts.hostname or ""
+    """Return the row of the provider at that address; None for an unknown one.
+
+    A provider may offer Chat Completions at more than one path of its host, with the same
+    deviations. Another format has one path: elsewhere the host speaks another one.
+    """
+    host = urlsplit(base_url).hostname or ""
+    server, path = _place(base_url)
     for row in ROWS.values():
-        if row.host and host.endswith(row.host):
+        if row.hosts and host.endswith(row.hosts):
             return row
-        if row.base_url and _place(row.base_url) == _place(base_url):
-            return row
+        if row.base_url and _place(row.base_url)[0] == server:
+            return row if row.format == CHAT or _place(row.base_url)[1] == path else None
     return None
+
+
+def key_header(base_url: str, usual: str = "Authorization") -> str:
+    """Return the header for the key of the server at that address; `usual`: of its format."""
+    row = row_at(base_url)
+    return usual if row is None else row.quirks.key_header or usual
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from keryx.messages import (
     ToolCall,
     text_of,
 )
+from keryx.models.wire.schemas import parameters_of
 from keryx.ports.model import ToolSpec
 
 LoadBlob = Callable[[str], bytes]
@@ -150,9 +151,16 @@ class EncodedTools:
         if entry is None:
             if len(self._cache) >= MAX_TOOL_LISTS:
                 del self._cache[next(iter(self._cache))]
-            encoded = encode([self._describe(spec) for spec in tools])
+            encoded = encode([self._describe(_takeable(spec)) for spec in tools])
             entry = self._cache[key] = (tuple(tools), encoded)
         return entry[1]
+
+
+def _takeable(spec: ToolSpec) -> ToolSpec:
+    parameters = parameters_of(spec.parameters)
+    if parameters is spec.parameters:
+        return spec
+    return msgspec.structs.replace(spec, parameters=parameters)
 
 
 def join_body(options: Mapping[str, Any], tools: bytes | None, key: str, messages: bytes) -> bytes:
@@ -184,15 +192,18 @@ class Roles:
     same.
     """
 
-    def __init__(self, groups: Mapping[bytes, Group]) -> None:
+    def __init__(self, groups: Mapping[bytes, Group], opening: bytes) -> None:
+        """`opening` is an encoded message: the APIs refuse a history that begins with a reply."""
         self._groups = dict(groups)
+        self._opening = opening
 
     def join(self, history: Sequence[bytes]) -> bytes:
         parts: list[bytes] = []
         last: Group | None = None
-        for message in history:
-            if len(message) == 1:
-                continue  # it has no block that the API takes
+        messages = [message for message in history if len(message) > 1]  # others have no block
+        if messages and not messages[0].startswith(self._opening[:1]):
+            messages.insert(0, self._opening)
+        for message in messages:
             group = self._groups[message[:1]]
             if group is last:
                 parts += (b",", message[1:])
@@ -200,6 +211,10 @@ class Roles:
                 parts += (b"" if last is None else b"]},", group.start, message[1:])
                 last = group
         return b"" if last is None else b"".join([*parts, b"]}"])
+
+
+OPENING: Final = "[the conversation begins with a reply]"
+"""What stands in the place of the person's first message if there is none."""
 
 
 def tagged(role: bytes, blocks_: Sequence[object]) -> bytes:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
+
+SERVER_FAULT: Final = 500
+"""The least status that says that the server failed, and not the request."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -22,6 +25,8 @@ def problem_in(body: bytes) -> Problem | None:
         value: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if isinstance(value, list) and value:
+        value = cast("list[Any]", value)[0]  # Google's servers wrap the object in a list
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, Protocol, Self, TypeVar
+
+import msgspec
 
 from keryx.events import Usage
 from keryx.models.wire.problems import Problem
@@ -39,12 +43,90 @@ class Reply(Protocol):
     @property
     def stop_reason(self) -> str: ...
 
+    @property
+    def cost(self) -> float | None:
+        """What the server says that the reply cost, in US dollars; None: it does not say."""
+        ...
+
+    @property
+    def cache_writes(self) -> int:
+        """How many tokens of the input the server wrote to its cache for an extra price."""
+        ...
+
     def add(self, events: list[bytes]) -> list[Piece]:
         """Return the pieces of these events, neighbours merged.
 
         Raise `msgspec.DecodeError` for an invalid event, and `StreamFailedError`.
         """
         ...
+
+
+E = TypeVar("E")
+
+
+class EventReply(ABC, Generic[E]):
+    """One reply while it arrives, in events of one type."""
+
+    def __init__(self, signer: str, decode: Callable[[bytes], E]) -> None:
+        """`signer` is who signs the opaque items of this reply."""
+        self._signer = signer
+        self._decode = decode
+        self.is_done = False
+        self.has_begun = False
+        self.cost: float | None = None
+        self.cache_writes = 0
+
+    def add(self, events: list[bytes]) -> list[Piece]:
+        pieces = Pieces()
+        for data in events:
+            if self.is_done:
+                break
+            event = self._decode(data)
+            self.has_begun = True
+            self._read(event, pieces)
+        return pieces.finish()
+
+    @abstractmethod
+    def _read(self, event: E, pieces: Pieces) -> None:
+        """Take over what this event says."""
+
+
+class CachedTokens(msgspec.Struct, gc=False):
+    """Details about the input, as both APIs of OpenAI count it."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+    @classmethod
+    def writes(cls, details: Self | None) -> int:
+        """Return how many tokens were written to the cache for an extra price."""
+        return (details.cache_write_tokens if details else None) or 0
+
+
+class ReasoningTokens(msgspec.Struct, gc=False):
+    """Details about the output, as both APIs of OpenAI count it."""
+
+    reasoning_tokens: int | None = None
+
+
+def usage_of(
+    read: int | None,
+    written: int | None,
+    cached: CachedTokens | None,
+    reasoning: ReasoningTokens | None,
+    total: int | None = None,
+) -> Usage:
+    """Return the usage of a reply by the counts of either API of OpenAI."""
+    read, written = read or 0, written or 0
+    thoughts = (reasoning.reasoning_tokens if reasoning else None) or 0
+    if thoughts and total == read + written + thoughts:
+        written += thoughts  # xAI and some others count the reasoning apart from the output
+    return Usage(
+        input_tokens=read,
+        output_tokens=written,
+        cached_tokens=(cached.cached_tokens if cached else None) or 0,
+        reasoning_tokens=thoughts,
+    )
 
 
 class Pieces:

@@ -1,11 +1,11 @@
-"""JSON schemas in the dialects that APIs take for structured answers."""
+"""JSON schemas in the dialects that APIs take, for structured answers and for tools."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from keryx.models.wire.encoding import encode
+import msgspec
 
 _UNSUPPORTED: Final = frozenset(
     {
@@ -27,8 +27,73 @@ _UNSUPPORTED: Final = frozenset(
     }
 )
 """Keywords that a strict grammar cannot follow; the answer is checked for them afterwards."""
+_CHOICES: Final = ("allOf", "anyOf", "oneOf")
+_NOT_AT_ROOT: Final = frozenset({*_CHOICES, "not", "enum", "const", "$ref"})
+"""Keywords that the APIs refuse at the root of a tool's parameters."""
+_DEEPEST: Final = 5
+"""Levels of choices and references at the root; a reference may lead in a circle."""
 _NAMED: Final = frozenset({"properties", "$defs", "definitions"})
 """Keywords whose values are schemas by name."""
+
+
+def parameters_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of a tool as every API takes them: one object with properties.
+
+    One tool with other parameters would have every request refused. What is lost here is not lost:
+    the tool checks its arguments against the whole schema.
+    """
+    is_object = schema.get("type") == "object" and "properties" in schema
+    if is_object and _NOT_AT_ROOT.isdisjoint(schema):
+        return schema
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    _collect(schema, schema, properties, required, depth=0)
+    rest = {name: value for name, value in schema.items() if name not in _NOT_AT_ROOT}
+    names = [name for name in dict.fromkeys(required) if name in properties]
+    rest |= {"type": "object", "properties": properties}
+    return {**rest, "required": names} if names or "required" in rest else rest
+
+
+def _collect(
+    part: Mapping[str, Any],
+    root: Mapping[str, Any],
+    properties: dict[str, Any],
+    required: list[str],
+    *,
+    depth: int,
+) -> None:
+    """Add the properties of a part of a schema, and those that it always requires."""
+    own, names = part.get("properties"), part.get("required")
+    named: Mapping[str, Any] = {}
+    if isinstance(own, Mapping):
+        named = cast("Mapping[str, Any]", own)
+    properties.update({name: value for name, value in named.items() if name not in properties})
+    required += cast("list[str]", names) if isinstance(names, list) else []
+    if depth == _DEEPEST:
+        return
+    for keyword in _CHOICES:
+        inner: list[str] = required if keyword == "allOf" else []
+        for choice in _parts(part.get(keyword)):
+            _collect(choice, root, properties, inner, depth=depth + 1)
+    if (target := _target(part.get("$ref"), root)) is not None:
+        _collect(target, root, properties, required, depth=depth + 1)
+
+
+def _parts(value: object) -> list[Mapping[str, Any]]:
+    values = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Mapping[str, Any]", part) for part in values if isinstance(part, Mapping)]
+
+
+def _target(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a reference into the schema itself points to; None if it points to nothing."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    value: object = root
+    for name in reference.removeprefix("#/").split("/"):
+        value = (
+            cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
+        )
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
 def is_strict(schema: object) -> bool:
@@ -94,5 +159,5 @@ def instruction(schema: Mapping[str, Any]) -> str:
     """Return the request for such an answer in words, for a model that takes no schema."""
     return (
         "When you have finished, answer with nothing but JSON that matches this JSON schema: "
-        + encode(schema).decode()
+        + msgspec.json.encode(schema).decode()
     )

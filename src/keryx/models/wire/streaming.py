@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -22,13 +23,14 @@ from keryx.models.http import (
     Clients,
     HttpExchange,
     SilenceLimits,
+    endpoint,
     key_headers,
     post,
 )
 from keryx.models.prices import PublicModel
 from keryx.models.requirements import key_invalid, key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
-from keryx.models.wire.encoding import EncodedTools, LoadBlob
+from keryx.models.wire.encoding import EncodedTools, LoadBlob, MediaLoader
 from keryx.models.wire.problems import problem_in
 from keryx.models.wire.quirks import Quirks
 from keryx.models.wire.replies import Reply, StreamFailedError
@@ -49,10 +51,16 @@ class StreamingModel(ABC):
     """One model at one address."""
 
     format: ClassVar[str]
+    path: ClassVar[str]
+    """What follows the base of an address."""
+    media_types: ClassVar[frozenset[str] | None] = None
+    """The types of files that the API takes; None: images only, of any type."""
+    describe_tool: ClassVar[staticmethod[[ToolSpec], Mapping[str, Any]]]
+    """Returns a tool as the API takes it."""
+    encode_message: ClassVar[staticmethod[..., bytes]]
+    """Encodes a message, with `media` and `signer`."""
     key_header: ClassVar[str] = "Authorization"
     """The header that holds the key. In `Authorization` the key stands behind `Bearer`."""
-    version_headers: ClassVar[Mapping[str, str]] = {}
-    """Headers that the API always needs."""
 
     def __init__(
         self,
@@ -80,7 +88,7 @@ class StreamingModel(ABC):
         self.model: Final = model
         self.quirks: Final = quirks or Quirks()
         self._missing_key = missing_key
-        self._url = self.address(base_url, model)
+        self._url = self.address(base_url)
         self._has_invalid_key = not (key.isascii() and key.isprintable())
         self._source = failures.source(name, base_url, key, headers or {})
         self.signer: Final = f"{self.format} {model} {self._source.url}"
@@ -90,7 +98,7 @@ class StreamingModel(ABC):
             # With compression pieces would be delayed.
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
-            **self.version_headers,
+            **self.api_headers(),
             **key_headers(self.quirks.key_header or self.key_header, key),
             **(headers or {}),
         }
@@ -106,19 +114,23 @@ class StreamingModel(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    @staticmethod
-    @abstractmethod
-    def address(base_url: str, model: str) -> str:
+    def address(self, base_url: str) -> str:
         """Return the address that a request is sent to."""
+        return endpoint(base_url, self.path)
 
-    @abstractmethod
+    def api_headers(self) -> Mapping[str, str]:
+        """Return the headers that the API needs beside the key."""
+        return {}
+
     def encoder(self, blobs: LoadBlob | None) -> Callable[[Message], bytes]:
         """Return the function that encodes a message; `blobs` is None without images."""
+        media = MediaLoader(blobs, self.media_types)
+        options = self.encoding_options()
+        return partial(self.encode_message, media=media, signer=self.signer, **options)
 
-    @staticmethod
-    @abstractmethod
-    def describe_tool(spec: ToolSpec) -> Mapping[str, Any]:
-        """Return a tool as the API takes it."""
+    def encoding_options(self) -> Mapping[str, Any]:
+        """Return what else the encoding of a message needs to know."""
+        return {}
 
     @abstractmethod
     def body(self, request: ModelRequest) -> bytes:
@@ -240,5 +252,7 @@ class StreamingModel(ABC):
         return pieces
 
     def _finished(self, reply: Reply) -> Finished:
-        cost = None if self._public is None else self._public.cost(reply.usage)
+        cost = reply.cost
+        if cost is None and self._public is not None:
+            cost = self._public.cost(reply.usage, reply.cache_writes)
         return Finished(reply.stop_reason, reply.usage, self.name, cost)

@@ -9,9 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from keryx.testing.modelserver.apis.anthropic_rules import (
+    BINDING_HEADER,
+    BOUND,
     ThinkingAdaptive,
     ThinkingEnabled,
     check,
+    prefix,
 )
 from keryx.testing.modelserver.apis.api import (
     Accepted,
@@ -57,8 +60,14 @@ class AnthropicApi:
         body = check(request.raw, models, self._signatures)
         if not body.stream:
             raise RefusedError("this server streams only")
-        thinks = isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive)
-        return Accepted(body.model, thinks=thinks)
+        thinking = body.thinking
+        is_binding = isinstance(thinking, ThinkingAdaptive) and thinking.block_binding is not None
+        if is_binding and BINDING_HEADER not in request.headers.get("anthropic-beta", ""):
+            raise RefusedError("thinking.block_binding: a header `anthropic-beta` is required")
+        thinks = isinstance(thinking, ThinkingEnabled | ThinkingAdaptive)
+        return Accepted(
+            body.model, thinks=thinks or bool(BOUND.search(body.model)), prefix=prefix(body)
+        )
 
     def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
         return map(named_frame, self._events(reply, number, accepted))
@@ -76,7 +85,7 @@ class AnthropicApi:
         yield {"type": "message_start", "message": {**message, **counts}}
         index = 0
         if reply.reasoning and accepted.thinks:
-            yield from self._thinking(reply, accepted.model)
+            yield from self._thinking(reply, accepted)
             index = 1
         if reply.text:
             text_block = {"type": "text", "text": ""}
@@ -108,8 +117,9 @@ class AnthropicApi:
         if reply.fault != "no done":
             yield {"type": "message_stop"}
 
-    def _thinking(self, reply: Reply, model: str) -> Iterator[dict[str, Any]]:
-        signature = self._signatures.sign(model, reply.reasoning)
+    def _thinking(self, reply: Reply, accepted: Accepted) -> Iterator[dict[str, Any]]:
+        signature = self._signatures.sign(accepted.model, reply.reasoning)
+        self._signatures.bind(signature, accepted.prefix)
         thoughts = [
             {"type": "thinking_delta", "thinking": text}
             for text in cut(reply.reasoning, reply.chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from keryx.testing.modelserver.apis.api import (
     RefusedError,
     Signatures,
     Strict,
+    check_choice,
     check_closed,
     check_model,
     check_tools,
@@ -20,6 +22,9 @@ from keryx.testing.modelserver.apis.api import (
 )
 
 MAX_MARKS = 4
+BINDING_HEADER = "thinking-binding-controls-2026-08-01"
+BOUND = re.compile(r"claude-[a-z]+-(?:5-[1-9]|[6-9])")
+"""The models whose thinking is bound to all that stands before it. They always think."""
 BlockId = Annotated[str, msgspec.Meta(pattern="^[a-zA-Z0-9_-]+$")]
 
 
@@ -104,6 +109,7 @@ class ThinkingEnabled(Strict, tag_field="type", tag="enabled"):
 
 class ThinkingAdaptive(Strict, tag_field="type", tag="adaptive"):
     display: Literal["summarized", "omitted"] | None = None
+    block_binding: dict[Literal["prefix_mismatch_behavior"], str] | None = None
 
 
 class ThinkingDisabled(Strict, tag_field="type", tag="disabled"):
@@ -120,6 +126,23 @@ class OutputConfig(Strict):
     format: JsonFormat | None = None
 
 
+class FreeChoice(Strict, tag_field="type", tag="auto"):
+    disable_parallel_tool_use: bool = False
+
+
+class NoChoice(Strict, tag_field="type", tag="none"):
+    pass
+
+
+class AnyTool(Strict, tag_field="type", tag="any"):
+    disable_parallel_tool_use: bool = False
+
+
+class ChosenTool(Strict, tag_field="type", tag="tool"):
+    name: Name
+    disable_parallel_tool_use: bool = False
+
+
 class Body(Strict):
     """The body of a request."""
 
@@ -129,7 +152,7 @@ class Body(Strict):
     stream: bool = False
     system: str | list[TextBlock] | None = None
     tools: Annotated[list[Tool], msgspec.Meta(min_length=1)] | None = None
-    tool_choice: dict[str, Any] | None = None
+    tool_choice: FreeChoice | NoChoice | AnyTool | ChosenTool | None = None
     thinking: ThinkingEnabled | ThinkingAdaptive | ThinkingDisabled | None = None
     output_config: OutputConfig | None = None
     cache_control: CacheControl | None = None
@@ -158,7 +181,18 @@ def _check_options(body: Body) -> None:
     check_tools([tool.name for tool in tools], [tool.input_schema for tool in tools])
     if body.tool_choice is not None and not tools:
         raise RefusedError("tool_choice may only be specified while providing tools")
+    if isinstance(body.tool_choice, ChosenTool):
+        check_choice(body.tool_choice.name, [tool.name for tool in tools])
     thinking, output = body.thinking, body.output_config
+    is_forced = isinstance(body.tool_choice, AnyTool | ChosenTool)
+    thinks = isinstance(thinking, ThinkingEnabled | ThinkingAdaptive)
+    if is_forced and thinks and not BOUND.search(body.model):
+        raise RefusedError("Thinking may not be enabled when tool_choice forces tool use.")
+    if BOUND.search(body.model):
+        if is_forced and "haiku" not in body.model:
+            raise RefusedError("tool_choice: forced tool use is not supported for this model")
+        if isinstance(thinking, ThinkingEnabled | ThinkingDisabled):
+            raise RefusedError("thinking.type: this model only takes adaptive thinking")
     if isinstance(thinking, ThinkingEnabled) and thinking.budget_tokens >= body.max_tokens:
         raise RefusedError("`max_tokens` must be greater than `thinking.budget_tokens`")
     if output is not None and output.format is not None:
@@ -221,26 +255,45 @@ def _check_marks(body: Body) -> None:
         raise RefusedError(f"A maximum of 4 blocks with cache_control may be provided. Got {count}")
 
 
+def prefix(body: Body, end: int | None = None) -> object:
+    """Return all that thinking in the message at `end` is bound to; None: in the reply."""
+    return (body.system, body.tools, body.messages[:end])
+
+
 def _check_thinking(body: Body, signatures: Signatures) -> None:
+    thinking = body.thinking
+    binding = thinking.block_binding if isinstance(thinking, ThinkingAdaptive) else None
+    is_dropped = "drop_block" in (binding or {}).values()
     for index, message in enumerate(body.messages):
         for at, block in enumerate(_blocks(message)):
-            expected = isinstance(block, Thinking) and signatures.sign(body.model, block.thinking)
-            if isinstance(block, Thinking) and block.signature != expected:
-                raise RefusedError(
-                    f"messages.{index}.content.{at}: Invalid `signature` in `thinking` block"
-                )
-    if not isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive) or len(body.messages) < 2:
-        return
-    calls, results = _blocks(body.messages[-2]), _blocks(body.messages[-1])
-    if not any(isinstance(block, ToolResult) for block in results):
-        return
-    had_thinking = any(
-        isinstance(block, ToolUse) and signatures.knows((block.name, block.input))
-        for block in calls
-    )
-    is_demanded = isinstance(body.thinking, ThinkingEnabled) or had_thinking
-    if is_demanded and not isinstance(calls[0], Thinking | RedactedThinking):
+            if not isinstance(block, Thinking):
+                continue
+            problem = f"messages.{index}.content.{at}: Invalid `signature` in `thinking` block"
+            if block.signature != signatures.sign(body.model, block.thinking):
+                raise RefusedError(problem)
+            is_free = is_dropped or not BOUND.search(body.model)
+            if not (is_free or signatures.is_bound(block.signature, prefix(body, index))):
+                raise RefusedError(f"{problem}. The block is bound to a different conversation")
+    if isinstance(thinking, ThinkingEnabled | ThinkingAdaptive) and _has_results(body.messages[-1]):
+        _check_thoughts_before_calls(body, signatures)
+
+
+def _check_thoughts_before_calls(body: Body, signatures: Signatures) -> None:
+    calls = _blocks(body.messages[-2])
+    uses = [(block.name, block.input) for block in calls if isinstance(block, ToolUse)]
+    # Replies with calls, and what follows them, are one turn; only its beginning is demanded.
+    start = len(body.messages) - 2
+    while start > 1 and _has_results(body.messages[start - 1]):
+        start -= 2
+    demanded = [calls] if any(map(signatures.knows, uses)) else []
+    if isinstance(body.thinking, ThinkingEnabled):
+        demanded.append(_blocks(body.messages[start]))
+    if any(not isinstance(blocks[0], Thinking | RedactedThinking) for blocks in demanded):
         raise RefusedError(
-            "Expected `thinking` or `redacted_thinking`, but found another block. When `thinking` "
-            "is enabled, a final `assistant` message must start with a thinking block"
+            "Expected `thinking`, but found another block. When `thinking` is enabled, a final "
+            "`assistant` message must start with a thinking block"
         )
+
+
+def _has_results(message: UserMessage | AssistantMessage) -> bool:
+    return any(isinstance(block, ToolResult) for block in _blocks(message))

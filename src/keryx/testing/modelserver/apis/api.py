@@ -22,6 +22,9 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True):
     """A struct that refuses unknown fields."""
 
 
+_NOT_AT_ROOT = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})
+
+
 class RefusedError(Exception):
     """The API's refusal, as an HTTP status and an error object."""
 
@@ -46,6 +49,8 @@ class Accepted(msgspec.Struct, frozen=True):
     streams: bool = True
     with_usage: bool = True
     thinks: bool = True
+    prefix: object = None
+    """What signed thoughts of the reply are bound to."""
 
 
 class Signatures:
@@ -55,10 +60,18 @@ class Signatures:
         self._api = api
         self._secret = secrets.token_hex(8)
         self._with_thinking: set[str] = set()
+        self._bound: set[tuple[str, str]] = set()
 
     def sign(self, model: str, content: str) -> str:
         text = f"{self._secret} {self._api} {model} {content}"
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    def bind(self, signature: str, prefix: object) -> None:
+        """Bind what was signed to all that stands before it."""
+        self._bound.add((signature, _canonical(prefix)))
+
+    def is_bound(self, signature: str, prefix: object) -> bool:
+        return (signature, _canonical(prefix)) in self._bound
 
     def remember(self, call: object) -> None:
         """Remember a call that was made with thinking, by its content."""
@@ -146,6 +159,14 @@ def check_tools(names: Sequence[str], schemas: Sequence[Mapping[str, Any] | None
     for name, schema in zip(names, schemas, strict=True):
         if schema is not None and schema.get("type") != "object":
             raise RefusedError(f"Invalid schema for function '{name}': its type must be object")
+        if schema is not None and not _NOT_AT_ROOT.isdisjoint(schema):
+            raise RefusedError(f"Invalid schema for function '{name}': it has a choice at its root")
+
+
+def check_choice(name: str, names: Sequence[str]) -> None:
+    """Refuse the choice of a tool that the request does not have."""
+    if name not in names:
+        raise RefusedError(f"Tool choice '{name}' not found in 'tools' parameter.")
 
 
 def check_closed(schema: object, at: str = "schema") -> None:

@@ -17,6 +17,7 @@ from keryx.testing.modelserver.apis.api import (
     Name,
     RefusedError,
     Strict,
+    check_choice,
     check_model,
     check_tools,
     decoded,
@@ -177,7 +178,10 @@ def _check_options(body: ChatBody) -> None:
             raise RefusedError("parallel_tool_calls and tool_choice are only allowed with tools")
         return
     functions = [tool.function for tool in body.tools]
-    check_tools([f.name for f in functions], [f.parameters for f in functions])
+    names = [f.name for f in functions]
+    check_tools(names, [f.parameters for f in functions])
+    if isinstance(body.tool_choice, ChosenTool):
+        check_choice(body.tool_choice.function.name, names)
 
 
 def _check_order(messages: list[ChatMessage]) -> None:

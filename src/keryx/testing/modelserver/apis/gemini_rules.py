@@ -14,6 +14,7 @@ from keryx.testing.modelserver.apis.api import (
     RefusedError,
     Signatures,
     Strict,
+    check_choice,
     check_model,
     check_tools,
     decoded,
@@ -96,13 +97,22 @@ class GenerationConfig(Strict, rename="camel"):
     seed: int | None = None
 
 
+class FunctionCallingConfig(Strict, rename="camel"):
+    mode: Literal["AUTO", "ANY", "NONE", "VALIDATED"]
+    allowed_function_names: Annotated[list[Name], msgspec.Meta(min_length=1)] | None = None
+
+
+class ToolConfig(Strict, rename="camel"):
+    function_calling_config: FunctionCallingConfig
+
+
 class Body(Strict, rename="camel"):
     """The body of a request."""
 
     contents: Annotated[list[Content], msgspec.Meta(min_length=1)]
     system_instruction: System | None = None
     tools: Annotated[list[Tool], msgspec.Meta(min_length=1)] | None = None
-    tool_config: dict[str, Any] | None = None
+    tool_config: ToolConfig | None = None
     safety_settings: list[dict[str, Any]] | None = None
     generation_config: GenerationConfig | None = None
     cached_content: str | None = None
@@ -119,6 +129,18 @@ def check(raw: bytes, model: str, models: Sequence[str], signatures: Signatures)
     return body
 
 
+def _check_choice(config: ToolConfig | None, names: Sequence[str]) -> None:
+    if config is None:
+        return
+    choice = config.function_calling_config
+    if choice.mode == "ANY" and not names:
+        raise RefusedError("Function calling mode ANY needs function declarations")
+    if choice.allowed_function_names and choice.mode not in ("ANY", "VALIDATED"):
+        raise RefusedError("allowed_function_names needs the mode ANY")
+    for name in choice.allowed_function_names or ():
+        check_choice(name, names)
+
+
 def _check_options(body: Body, *, is_old: bool) -> None:
     declared = [one for tool in body.tools or [] for one in tool.function_declarations]
     check_tools(
@@ -133,6 +155,7 @@ def _check_options(body: Body, *, is_old: bool) -> None:
             raise RefusedError(
                 f"{declaration.name}: properties should be non-empty for OBJECT type"
             )
+    _check_choice(body.tool_config, [declaration.name for declaration in declared])
     config = body.generation_config or GenerationConfig()
     if config.response_json_schema is not None:
         if config.response_mime_type != "application/json":

@@ -13,6 +13,7 @@ from keryx.testing.modelserver.apis.api import (
     RefusedError,
     Signatures,
     Strict,
+    check_choice,
     check_closed,
     check_model,
     check_tools,
@@ -117,6 +118,11 @@ class TextOptions(Strict):
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
+class ChosenTool(Strict):
+    type: Literal["function"]
+    name: Name
+
+
 class Body(Strict):
     """The body of a request."""
 
@@ -127,7 +133,7 @@ class Body(Strict):
     store: bool = True
     include: list[Literal["reasoning.encrypted_content"]] | None = None
     tools: Annotated[list[Tool], msgspec.Meta(min_length=1)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
     max_output_tokens: Annotated[int, msgspec.Meta(ge=16)] | None = None
@@ -173,6 +179,8 @@ def _check_options(body: Body) -> None:
             check_closed(tool.parameters, f"Invalid schema for function '{tool.name}'")
     if not tools and (body.parallel_tool_calls is not None or body.tool_choice is not None):
         raise RefusedError("parallel_tool_calls and tool_choice are only allowed with tools")
+    if isinstance(body.tool_choice, ChosenTool):
+        check_choice(body.tool_choice.name, [tool.name for tool in tools])
     schema = body.text.format if body.text is not None else None
     if isinstance(schema, SchemaFormat) and schema.strict:
         check_closed(schema.schema)
