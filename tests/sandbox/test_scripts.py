@@ -21,6 +21,8 @@ from keryx.messages import Json
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.cli.commands import COMMAND, environment, keryx
 
+pytestmark = pytest.mark.usefixtures("unhurried_exits")
+
 PATIENCE = 40.0
 
 

@@ -13,7 +13,7 @@ from tests.sandbox.remote_places import ScriptRunner, runner, value
 from tests.sandbox.test_scripts import HANGING, alive, until_hanging
 from tests.seeds.test_000_scripts_call_tools import ABANDONED, ALL_KINDS, TEN_THREADS
 
-pytestmark = pytest.mark.promise("000.5")
+pytestmark = [pytest.mark.promise("000.5"), pytest.mark.usefixtures("unhurried_exits")]
 
 
 __all__ = ["runner"]

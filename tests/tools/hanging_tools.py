@@ -28,7 +28,10 @@ class Scenario:
     how: str
     """How it stops, for the table."""
     keeps: str = ""
-    """What is kept of its output."""
+    """What is kept of its output. Empty: it has printed nothing when it hangs.
+
+    What `web_extract`, `mixture_of_agents` and `delegate` keep has tests beside those of the tools.
+    """
     background: bool = False
     model: bool = False
     """A model that takes a request and never answers."""
@@ -230,7 +233,7 @@ async def opened(
             return
         if scenario.background:
             await shop.run(shop.call("terminal", command="sleep 1000", background=True))
-        name = next(name for name, each in HANGING.items() if each is scenario)
+        name = next(name for name, candidate in HANGING.items() if candidate is scenario)
         call = shop.call(name, **server.arguments(scenario.arguments))
         yield shop, call, lambda: _until_hanging(shop, call, scenario, fifo, server)
     finally:
@@ -247,9 +250,9 @@ async def _until_hanging(
     elif scenario.slow_ripgrep:
         await shop.runtime.bridge.to_thread(fifo.read_bytes)
     elif scenario.model:
-        await shop.models.asked.wait()
+        await shop.models.requested.wait()
     elif scenario.memory:
-        await shop.memory.asked.wait()
+        await shop.memory.requested.wait()
     elif scenario.progress:
         await shop.watch.progressed.wait()
     elif scenario.silent_server:
@@ -257,4 +260,4 @@ async def _until_hanging(
     elif scenario.background:
         await shop.watch.until_started(call.call_id)
     else:
-        await shop.watch.asked.wait()
+        await shop.watch.question_asked.wait()

@@ -47,17 +47,17 @@ async def fetch(url: str, context: ToolContext) -> tuple[str, ToolContext]:
 
 
 def test_a_plain_function_becomes_a_tool_with_careful_defaults() -> None:
-    made: Tool = shout
-    assert made.name == "shout"
-    assert made.description == "Say it louder."
-    assert made.isolation == "thread"
-    assert made.replay == "never"
-    assert made.timeout is None
-    assert made.container is False
-    args = made.parse('{"text": "hi"}')
-    assert made.effects(args) is EXCLUSIVE
-    assert made.risk(args, Path("/")) == Risk("none")
-    assert made.invoke(args, CONTEXT) == "HI"
+    function_tool: Tool = shout
+    assert function_tool.name == "shout"
+    assert function_tool.description == "Say it louder."
+    assert function_tool.isolation == "thread"
+    assert function_tool.replay == "never"
+    assert function_tool.timeout is None
+    assert function_tool.container is False
+    args = function_tool.parse('{"text": "hi"}')
+    assert function_tool.effects(args) is EXCLUSIVE
+    assert function_tool.risk(args, Path("/")) == Risk("none")
+    assert function_tool.invoke(args, CONTEXT) == "HI"
 
 
 def _judge(args: Any) -> Risk:
@@ -107,9 +107,9 @@ def test_a_method_of_an_object_can_be_a_tool() -> None:
             return self.total
 
     counter = Counter()
-    made = tool(counter.add)
-    assert list(made.parameters["properties"]) == ["amount"]
-    assert made.invoke(made.parse({"amount": 3}), CONTEXT) == 3
+    function_tool = tool(counter.add)
+    assert list(function_tool.parameters["properties"]) == ["amount"]
+    assert function_tool.invoke(function_tool.parse({"amount": 3}), CONTEXT) == 3
     assert counter.total == 3
 
 
@@ -156,7 +156,7 @@ class Note(msgspec.Struct):
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("arguments", "line"),
     [
         ({"path": "src/a.py"}, "src/a.py"),
         ({"path": "\n\n  first \nsecond"}, "first"),
@@ -169,7 +169,7 @@ class Note(msgspec.Struct):
     ],
 )
 def test_a_preview_is_one_short_line_of_the_most_telling_argument(
-    given: dict[str, Any], line: str
+    arguments: dict[str, Any], line: str
 ) -> None:
     @tool
     def look(
@@ -177,7 +177,7 @@ def test_a_preview_is_one_short_line_of_the_most_telling_argument(
     ) -> None:
         """Look."""
 
-    assert look.preview(look.parse(given)) == line
+    assert look.preview(look.parse(arguments)) == line
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_the_names_where_a_function_is_passed_by_do_not_change_its_types() -> No
     def take(note: Note) -> None:
         """Take."""
 
-    made = decorate(take, int)
-    assert made.parameters["properties"]["note"] == {"$ref": "#/$defs/Note"}
+    function_tool = decorate(take, int)
+    assert function_tool.parameters["properties"]["note"] == {"$ref": "#/$defs/Note"}
 
 
 def test_the_type_of_the_result_does_not_matter() -> None:
@@ -244,9 +244,9 @@ def look(path: str, ctx: "ToolContext | None" = None):
 '''
     module = types.ModuleType("elsewhere")
     exec(source, module.__dict__)
-    made = tool(module.look)
-    assert list(made.parameters["properties"]) == ["path"]
-    assert made.invoke(made.parse({"path": "a"}), CONTEXT) is CONTEXT
+    function_tool = tool(module.look)
+    assert list(function_tool.parameters["properties"]) == ["path"]
+    assert function_tool.invoke(function_tool.parse({"path": "a"}), CONTEXT) is CONTEXT
 
 
 def test_a_wrapped_function_keeps_its_schema() -> None:

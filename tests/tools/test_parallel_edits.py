@@ -105,7 +105,7 @@ async def in_order(
     try:
         # Everything was read before, so that nothing is refused only because it was not.
         await shop.run(*(shop.call("read_file", path=name) for name in NAMES))
-        calls = [named(shop, number, each) for number, each in enumerate(batch)]
+        calls = [named(shop, number, operation) for number, operation in enumerate(batch)]
         if together:
             shop.late = True
             outcomes = await shop.run(*calls)
@@ -124,9 +124,9 @@ def test_a_batch_behaves_as_if_run_in_call_order(batch: list[Operation]) -> None
         together, one_by_one = top / "together", top / "one"
         prepare(together)
         prepare(one_by_one)
-        found = run_loop(in_order(together, batch, together=True))
+        actual = run_loop(in_order(together, batch, together=True))
         expected = run_loop(in_order(one_by_one, batch, together=False))
         assert tree(together) == tree(one_by_one)
-        assert found == expected
+        assert actual == expected
     finally:
         shutil.rmtree(top)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from keryx.aio.clock import Clock, FakeClock
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_environment import CallEnvironment
@@ -20,7 +22,7 @@ from keryx.engine.redaction import Redactor
 from keryx.messages import CallOutcome, Needs, ToolCall
 from keryx.tools.shell.terminal import Shell, find_shell, shell_tools
 
-pytestmark = pytest.mark.promise("tools.6")
+pytestmark = [pytest.mark.promise("tools.6"), pytest.mark.usefixtures("unhurried_exits")]
 
 PATIENCE = 30.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -78,14 +80,22 @@ class TerminalSession:
         return msgspec.json.decode(outcome.text)
 
 
+@asynccontextmanager
+async def terminal_session(
+    workspace: Path, clock: Clock | None = None
+) -> AsyncGenerator[TerminalSession]:
+    async with Runtime(clock=clock) as runtime:
+        shell = await runtime.bridge.to_thread(find_shell)
+        session = TerminalSession(runtime, workspace, Shell("/bin/sh", shell.on_pty))
+        yield session
+        await session.background.close()
+        session.turn.close()
+
+
 @pytest_asyncio.fixture
 async def session(tmp_path: Path) -> AsyncIterator[TerminalSession]:
-    async with Runtime() as runtime:
-        shell = await runtime.bridge.to_thread(find_shell)
-        made = TerminalSession(runtime, tmp_path, Shell("/bin/sh", shell.on_pty))
-        yield made
-        await made.background.close()
-        made.turn.close()
+    async with terminal_session(tmp_path) as session:
+        yield session
 
 
 async def test_output_and_exit_code_come_back(session: TerminalSession) -> None:
@@ -123,15 +133,15 @@ async def test_a_timeout_ends_it_with_all_below_and_keeps_the_output(
 
 
 @pytest.mark.parametrize("reason", ["interrupt", "steer", "shutdown", "parent"])
-async def test_a_cancelled_command_is_dead_and_its_output_kept(
-    session: TerminalSession, reason: Any
-) -> None:
-    call = session.call("terminal", command="echo begun; sleep 1000 | cat")
-    batch = session.runtime.executor.start(session.environment, [call], session.turn)
-    async with asyncio.timeout(PATIENCE):
-        await session.watch.until("begun")
-        batch.cancel(call.call_id, reason, by="tester")
-        (outcome,) = await batch.outcomes()
+async def test_a_cancelled_command_is_dead_and_its_output_kept(tmp_path: Path, reason: Any) -> None:
+    # Time stands still: however long a busy machine needs, the command is never left over.
+    async with terminal_session(tmp_path, FakeClock()) as session:
+        call = session.call("terminal", command="echo begun; sleep 1000 | cat")
+        batch = session.runtime.executor.start(session.environment, [call], session.turn)
+        async with asyncio.timeout(PATIENCE):
+            await session.watch.until("begun")
+            batch.cancel(call.call_id, reason, by="tester")
+            (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason) == ("cancelled", reason)
     assert "begun" in outcome.text
 
@@ -167,11 +177,11 @@ async def test_a_background_process_survives_the_call_and_is_read_fed_and_ended(
     name = started["process"]
     assert (await session.process("list"))[0]["running"] is True
     await session.process("write", name=name, text="hello\n")
-    seen, after = "", 0
+    output, after = "", 0
     async with asyncio.timeout(PATIENCE):
-        while "got hello" not in seen:
+        while "got hello" not in output:
             read = await session.process("read", name=name, after=after)
-            seen, after = seen + read["output"], read["next"]
+            output, after = output + read["output"], read["next"]
             await session.process("wait", name=name, seconds=0.01)
     ended = await session.process("kill", name=name)
     assert ended["running"] is False

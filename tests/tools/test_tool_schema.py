@@ -202,20 +202,20 @@ SCHEMAS: list[tuple[Any, dict[str, Any], dict[str, Any], list[Any], list[Any]]] 
 def test_a_type_gives_a_schema_that_the_parser_keeps(
     kind: Any, schema: dict[str, Any], defs: dict[str, Any], good: list[Any], bad: list[Any]
 ) -> None:
-    made = tool_for(kind)
-    assert made.parameters == {
+    function_tool = tool_for(kind)
+    assert function_tool.parameters == {
         "type": "object",
         "properties": {"value": schema},
         "required": ["value"],
         "additionalProperties": False,
     } | ({"$defs": defs} if defs else {})
     for value in good:
-        made.parse(msgspec.json.encode({"value": value}))
-        made.parse({"value": value})
+        function_tool.parse(msgspec.json.encode({"value": value}))
+        function_tool.parse({"value": value})
     for value in bad:
         for arguments in (msgspec.json.encode({"value": value}), {"value": value}):
             with pytest.raises(InvalidArgumentsError, match=r"`\$\.value"):
-                made.parse(arguments)
+                function_tool.parse(arguments)
 
 
 @pytest.mark.parametrize(
@@ -237,17 +237,17 @@ def test_a_type_gives_a_schema_that_the_parser_keeps(
 def test_a_default_is_in_the_schema_and_in_the_arguments(
     kind: Any, default: Any, shown: Any
 ) -> None:
-    made = tool_for(kind, value=default)
-    assert made.parameters["required"] == []
-    schema = msgspec.json.decode(msgspec.json.encode(made.parameters))
+    function_tool = tool_for(kind, value=default)
+    assert function_tool.parameters["required"] == []
+    schema = msgspec.json.decode(msgspec.json.encode(function_tool.parameters))
     assert schema["properties"]["value"]["default"] == shown
-    assert made.parse("{}").value == default
+    assert function_tool.parse("{}").value == default
 
 
 def test_a_default_that_json_cannot_say_is_left_out_of_the_schema() -> None:
-    made = tool_for(float, value=float("inf"))
-    assert made.parameters["properties"]["value"] == {"type": "number"}
-    assert made.parse("{}").value == float("inf")
+    function_tool = tool_for(float, value=float("inf"))
+    assert function_tool.parameters["properties"]["value"] == {"type": "number"}
+    assert function_tool.parse("{}").value == float("inf")
     unset = tool_for(int | msgspec.UnsetType, value=msgspec.UNSET)
     assert unset.parameters["properties"]["value"] == INTEGER
     assert unset.parse("{}").value is msgspec.UNSET
@@ -255,57 +255,61 @@ def test_a_default_that_json_cannot_say_is_left_out_of_the_schema() -> None:
 
 @pytest.mark.parametrize("default", [[1], {"a": [1]}, Point(1), Size(1), Item(sku="a")])
 def test_calls_do_not_share_a_mutable_default(default: Any) -> None:
-    made = tool_for(Any if isinstance(default, list | dict) else type(default), value=default)
-    first, second = made.parse("{}").value, made.parse("{}").value
+    function_tool = tool_for(
+        Any if isinstance(default, list | dict) else type(default), value=default
+    )
+    first, second = function_tool.parse("{}").value, function_tool.parse("{}").value
     assert first == second == default
     assert first is not second
     assert first is not default
 
 
 def test_the_schemas_of_models_come_with_all_that_they_refer_to() -> None:
-    made = tool_for(dict[str, list[Order]])
-    assert made.parameters["$defs"].keys() == {"Order", "Item"}
-    assert_refs_resolve(made.parameters)
-    order = made.parse('{"value": {"k": [{"items": [{"sku": "a"}], "due": "2024-01-02"}]}}')
+    function_tool = tool_for(dict[str, list[Order]])
+    assert function_tool.parameters["$defs"].keys() == {"Order", "Item"}
+    assert_refs_resolve(function_tool.parameters)
+    order = function_tool.parse(
+        '{"value": {"k": [{"items": [{"sku": "a"}], "due": "2024-01-02"}]}}'
+    )
     assert order.value == {"k": [Order(items=[Item(sku="a")], due=dt.date(2024, 1, 2))]}
 
 
 def test_a_model_and_a_struct_of_the_same_name_are_told_apart() -> None:
     other = msgspec.defstruct("Item", [("weight", int)])
     holder = msgspec.defstruct("Holder", [("mine", other), ("theirs", list[Order])])
-    made = tool_for(holder)
-    assert_refs_resolve(made.parameters)
-    assert made.parameters["$defs"]["Item"]["properties"].keys() == {"weight"}
-    assert made.parameters["$defs"]["Item_2"] == ITEM
-    parsed = made.parse('{"value": {"mine": {"weight": 1}, "theirs": [{"items": []}]}}')
+    function_tool = tool_for(holder)
+    assert_refs_resolve(function_tool.parameters)
+    assert function_tool.parameters["$defs"]["Item"]["properties"].keys() == {"weight"}
+    assert function_tool.parameters["$defs"]["Item_2"] == ITEM
+    parsed = function_tool.parse('{"value": {"mine": {"weight": 1}, "theirs": [{"items": []}]}}')
     assert parsed.value.theirs == [Order(items=[])]
 
 
 def test_a_type_named_like_the_arguments_themselves_is_kept() -> None:
-    made = tool_for(msgspec.defstruct("Arguments", [("inner", int)]))
-    assert_refs_resolve(made.parameters)
-    assert made.parse('{"value": {"inner": 1}}').value.inner == 1
+    function_tool = tool_for(msgspec.defstruct("Arguments", [("inner", int)]))
+    assert_refs_resolve(function_tool.parameters)
+    assert function_tool.parse('{"value": {"inner": 1}}').value.inner == 1
 
 
 def test_tagged_unions_are_supported() -> None:
-    made = tool_for(Cat | Dog)
-    assert made.parse('{"value": {"type": "dog", "name": "Rex"}}').value == Dog("Rex")
+    function_tool = tool_for(Cat | Dog)
+    assert function_tool.parse('{"value": {"type": "dog", "name": "Rex"}}').value == Dog("Rex")
     with pytest.raises(InvalidArgumentsError, match=r"`\$\.value`: missing required field `lives`"):
-        made.parse('{"value": {"type": "cat"}}')
+        function_tool.parse('{"value": {"type": "cat"}}')
 
 
 def test_a_description_stands_beside_a_reference() -> None:
-    made = tool_for(Annotated[Item, msgspec.Meta(description="What to buy.")])
-    assert made.parameters["properties"]["value"] == {
+    function_tool = tool_for(Annotated[Item, msgspec.Meta(description="What to buy.")])
+    assert function_tool.parameters["properties"]["value"] == {
         "$ref": "#/$defs/Item",
         "description": "What to buy.",
     }
 
 
 def test_a_root_model_is_a_value_of_its_own_kind() -> None:
-    made = tool_for(pydantic.RootModel[list[int]])
-    assert_refs_resolve(made.parameters)
-    assert made.parse('{"value": [1, 2]}').value.root == [1, 2]
+    function_tool = tool_for(pydantic.RootModel[list[int]])
+    assert_refs_resolve(function_tool.parameters)
+    assert function_tool.parse('{"value": [1, 2]}').value.root == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -317,11 +321,11 @@ def test_any_parameter_name_works(name: str) -> None:
 
     namespace: dict[str, Any] = {"take": take}
     exec(f"def call({name}: int):\n    return take({name}={name})", namespace)
-    made = tool(description="Takes one.")(namespace["call"])
-    assert list(made.parameters["properties"]) == [name]
-    args = made.parse({name: 1})
+    function_tool = tool(description="Takes one.")(namespace["call"])
+    assert list(function_tool.parameters["properties"]) == [name]
+    args = function_tool.parse({name: 1})
     assert getattr(args, name) == 1
-    assert made.invoke(args, context=object()) == {name: 1}  # pyright: ignore[reportArgumentType]  # it takes none
+    assert function_tool.invoke(args, context=object()) == {name: 1}  # pyright: ignore[reportArgumentType]  # it takes none
 
 
 @pytest.mark.parametrize(

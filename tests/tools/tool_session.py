@@ -46,7 +46,7 @@ class Watch(NoHooks):
         self.granted = NO_NEEDS
         """What every call is granted beyond the confinement."""
         self.printed: dict[str, str] = {}
-        self.asked = asyncio.Event()
+        self.question_asked = asyncio.Event()
         self.progressed = asyncio.Event()
         """A nested call has reported its progress."""
         self._started: set[str] = set()
@@ -73,7 +73,7 @@ class Watch(NoHooks):
             await self._more.wait()
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
-        self.asked.set()
+        self.question_asked.set()
         await asyncio.Event().wait()
         return None
 
@@ -111,7 +111,7 @@ class StalledModels:
     """Models that take a request and never answer."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.base_url = ""
         """The server of models that make and read media."""
         self.configured = frozenset[str](("search", "image", "speech", "transcription"))
@@ -134,7 +134,7 @@ class StalledModels:
         return ScriptedModel(lambda _request: ScriptedReply(hold=self._hold), sees_images=True)
 
     async def _hold(self) -> None:
-        self.asked.set()
+        self.requested.set()
         await asyncio.Event().wait()
 
     def is_configured(self, purpose: Purpose) -> bool:
@@ -148,16 +148,12 @@ class StalledMemory:
     """A memory whose provider never answers, and whose log takes nothing in."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
 
     async def _hold(self) -> Never:
-        self.asked.set()
+        self.requested.set()
         await asyncio.Event().wait()
         raise AssertionError
-
-    async def has(self, memory_id: str) -> bool:
-        del memory_id
-        return True
 
     async def change(self, call_id: str, notes: Sequence[MemoryNote]) -> list[str]:
         del call_id, notes
@@ -167,8 +163,8 @@ class StalledMemory:
         del call_id, memory_id
         await self._hold()
 
-    async def recall(self, words: str, limit: int) -> Recall:
-        del words, limit
+    async def recall(self, call_id: str, words: str, limit: int) -> Recall:
+        del call_id, words, limit
         await self._hold()
 
 

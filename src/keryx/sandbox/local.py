@@ -82,7 +82,9 @@ class LocalPlace:
         self._tmp = tmp
         self._uploads = uploads
         self._read_only = read_only
-        self._policies: dict[Needs, asyncio.Future[dict[str, object]]] = {}
+        self._policies: dict[Needs, dict[str, object]] = {}
+        self._building: dict[Needs, asyncio.Future[None]] = {}
+        """Policies that a task builds now."""
 
     async def spawn(
         self,
@@ -127,17 +129,22 @@ class LocalPlace:
         return await self._warden.confinement(await self._policy(NO_NEEDS))
 
     async def _policy(self, granted: Needs) -> dict[str, object]:
-        policy = self._policies.get(granted)
-        if policy is None:
-            policy = self._policies[granted] = asyncio.get_running_loop().create_future()
-            try:
-                policy.set_result(await self._bridge.to_thread(self._build, granted))
-            except BaseException as error:
-                del self._policies[granted]
-                policy.set_exception(error)
-                policy.exception()  # marks it as read, also if nobody else waits
-                raise
-        return await asyncio.shield(policy)
+        while (policy := self._policies.get(granted)) is None:
+            building = self._building.get(granted)
+            if building is None:
+                return await self._build_once(granted)
+            # If that task fails or is cancelled, it gets the error, and this one tries.
+            await asyncio.shield(building)
+        return policy
+
+    async def _build_once(self, granted: Needs) -> dict[str, object]:
+        building = self._building[granted] = asyncio.get_running_loop().create_future()
+        try:
+            policy = self._policies[granted] = await self._bridge.to_thread(self._build, granted)
+        finally:
+            del self._building[granted]
+            building.set_result(None)
+        return policy
 
     def _build(self, granted: Needs) -> dict[str, object]:
         """Build the policy. This reads the file system, so it runs in a thread."""

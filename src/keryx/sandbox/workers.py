@@ -101,7 +101,7 @@ class Worker:
         self, process: Process, address: Address, arguments: str, output: OutputSink
     ) -> End:
         call = self._call = WorkerCall(output)
-        order = Order(address.finder, address.told, arguments, call.mark)
+        order = Order(address.finder, address.finder_args, arguments, call.mark)
         with contextlib.suppress(BrokenPipeError):  # it has died; its exit is reported soon
             await process.write(frame(msgspec.msgpack.encode(order)))
         try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.effects import uses
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
 
-@tool(effects=NO_EFFECTS, replay="safe")
+@tool(effects=uses("person", writes=False), replay="safe")
 async def clarify(question: str, context: ToolContext, choices: list[str] | None = None) -> Any:
     """Ask the person a question that only they can answer, and wait for the answer.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,9 +30,11 @@ OPTIONAL: Final = frozenset(
         *("web_search", "web_extract", "browser", "browser_navigate", "browser_snapshot"),
         *("browser_click", "browser_type", "browser_press", "browser_scroll", "browser_back"),
         *("browser_screenshot", "browser_console", "browser_close"),
+        *("image_generate", "image_gen", "text_to_speech", "tts", "transcribe"),
+        *("memories", "memory", "conclude", "honcho_conclude", "recall"),
     )
 )
-"""The names of sets and tools that are left out where they cannot work."""
+"""The names of sets and tools, and their aliases, that are left out where they cannot work."""
 
 
 def built_in(
@@ -40,12 +43,12 @@ def built_in(
     confined: bool = True,
     web: WebSettings = NO_SETTINGS,
     media: MediaSettings = NO_MEDIA,
-    skills: Path | None = None,
+    skills: Sequence[Path] = (),
     memory: bool = False,
 ) -> dict[str, list[Tool]]:
     """Return all sets; reads the disk. A tool that cannot work here is left out.
 
-    `home` is the user's folder; `confined`: commands run confined; `skills`: a folder of skills;
+    `home` is the user's folder; `confined`: commands run confined; `skills`: folders of skills;
     `memory`: whether the host remembers beyond sessions.
     """
     sets: dict[str, list[Tool]] = {

@@ -107,6 +107,87 @@ async def test_a_child_gets_no_tool_that_its_parent_has_not(tmp_path: Path) -> N
         assert "cannot get dig" in second["problem"]
 
 
+async def test_a_child_that_may_use_no_tool_has_none(tmp_path: Path) -> None:
+    model = delegating({"task": "Think", "tools": []})
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=model, home=tmp_path / "home", workspace=tmp_path) as app,
+    ):
+        session = await app.open()
+        await result_of(await session.send("Parent"))
+        (result,) = await results_of(app, session.session_id)
+        view = await (await app.open(result["session"])).view()
+        assert view.settings.tools == ()
+        assert result["outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ({"task": "  "}, "the task is empty"),
+        ({"folder": "missing"}, "not a folder"),
+        ({"folder": "../.."}, "outside"),
+        ({"model": "no-such:model"}, "is not configured"),
+    ],
+)
+async def test_an_odd_task_fails_alone_and_says_why(
+    tmp_path: Path, task: dict[str, Any], words: str
+) -> None:
+    model = delegating({"task": "Odd", **task}, {"task": "Fine"})
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=model, home=tmp_path / "home", workspace=workspace) as app,
+    ):
+        session = await app.open()
+        await result_of(await session.send("Parent"))
+        odd, fine = await results_of(app, session.session_id)
+        assert fine["outcome"] == "completed"
+        assert odd["outcome"] == "failed"
+        assert words in odd["problem"]
+
+
+@pytest.mark.parametrize(
+    ("result", "reply"), [('"hidden"', "hidden"), ("null", ""), ("[1]", "[1]")]
+)
+async def test_a_hook_may_replace_the_result_of_one_child(
+    tmp_path: Path, result: str, reply: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    command = f"""grep -q '"task":"First"' && echo '{{"result": {result}}}' || true"""
+    (home / "config.toml").write_text(
+        f"[[hooks]]\nevent = 'after_call'\nmatch = 'agent'\ncommand = {json.dumps(command)}\n"
+    )
+    model = delegating({"task": "First"}, {"task": "Second"})
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=model, home=home, workspace=tmp_path) as app,
+    ):
+        session = await app.open()
+        await result_of(await session.send("Parent"))
+        first, second = await results_of(app, session.session_id)
+        assert first == {"task": "First", "outcome": "completed", "reply": reply}
+        assert second["reply"] == "Done: Second"
+
+
+async def test_a_budget_of_nothing_starts_no_child(tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(
+            model=delegating({"task": "Spend", "max_tokens": 0}),
+            home=tmp_path / "home",
+            workspace=tmp_path,
+        ) as app,
+    ):
+        session = await app.open()
+        (call,) = (await result_of(await session.send("Parent"))).calls
+        assert (call.outcome, call.started) == ("failed", False)
+        assert "max_tokens" in text_of(call.result)
+        assert len(await app.store.sessions()) == 1
+
+
 async def test_a_child_over_its_budget_is_stopped_and_says_so(tmp_path: Path) -> None:
     greedy = ScriptedReply(
         calls=(ScriptedCall("list_files", {}),),
@@ -150,6 +231,36 @@ async def test_children_are_cancelled_with_their_parent(tmp_path: Path) -> None:
                 if isinstance(event, ev.TurnFinished):
                     assert event.outcome == "cancelled"
                     break
+
+
+@pytest.mark.promise("kit.9")
+async def test_what_a_child_had_answered_is_kept_when_the_others_are_cancelled(
+    tmp_path: Path,
+) -> None:
+    forever = asyncio.Event()
+
+    def script(request: ModelRequest) -> ScriptedReply:
+        history = history_of(request)
+        task = said(history[0])
+        if task == "Parent":
+            tasks = [{"task": "One"}, {"task": "Two"}]
+            return ScriptedReply(calls=(ScriptedCall("delegate", {"tasks": tasks}),))
+        return ScriptedReply(text=f"Done: {task}", hold=None if task == "One" else forever.wait)
+
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=ScriptedModel(script), home=tmp_path / "home", workspace=tmp_path) as app,
+    ):
+        session = await app.open()
+        turn = await session.send("Parent")
+        async for event in turn.events():
+            if isinstance(event, ev.CallOutput) and "Done: One" in event.text:
+                break
+        await turn.cancel()
+        (call,) = (await turn.result()).calls
+        assert (call.outcome, call.reason) == ("cancelled", "interrupt")
+        assert "One (completed): Done: One" in text_of(call.result)
+        assert "Two" not in text_of(call.result)
 
 
 async def test_agents_are_nested_only_so_deep(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,11 @@ import pytest
 from aiohttp import web
 
 from keryx import Keryx
+from keryx import commands as cm
 from keryx import events as ev
-from keryx.messages import Json
+from keryx.messages import Json, text_of
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
-from tests.tools.hanging_tools import PICTURE
+from tests.tools.hanging_tools import PICTURE, SilentServer
 from tests.tools.web.web_session import serving
 
 pytestmark = pytest.mark.promise("kit.3")
@@ -48,6 +51,16 @@ def value_of(ended: ev.CallFinished) -> dict[str, Any]:
     (part,) = ended.result
     assert isinstance(part, Json), ended
     return json.loads(bytes(part.value))
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncGenerator[SilentServer]:
+    server = SilentServer()
+    await server.open()
+    try:
+        yield server
+    finally:
+        await server.close()
 
 
 async def test_an_image_goes_to_the_model_for_vision_and_the_usage_is_logged(
@@ -138,6 +151,31 @@ async def test_one_model_of_a_mixture_that_fails_does_not_fail_the_call(tmp_path
     assert [spent.purpose for spent in recorded] == ["mixture"] * 3
 
 
+@pytest.mark.promise("kit.9")
+async def test_an_answer_of_a_mixture_is_kept_when_the_call_is_cancelled(tmp_path: Path) -> None:
+    answer = "From one. " * 40
+    replies = [Reply(text=answer)]
+    async with silent_server() as silent, ModelServer(replies, models=("main",)) as server:
+        configure(tmp_path, server.url)
+        config = tmp_path / "home" / "config.toml"
+        config.write_text(
+            f'{config.read_text()}[providers.silent]\nbase_url = "http://127.0.0.1:{silent.port}/v1"\n'
+        )
+        models = ["openai:main", "silent:one"]
+        arguments = json.dumps({"question": "Which?", "models": models})
+        async with (
+            asyncio.timeout(PATIENCE),
+            Keryx(home=tmp_path / "home", workspace=tmp_path / "workspace") as app,
+        ):
+            session = await app.open()
+            async for event in session.run("mixture_of_agents", arguments):
+                if isinstance(event, ev.CallOutput) and "From one." in event.text:
+                    await session.tell(cm.CancelCall, call_id=event.call_id)
+                elif isinstance(event, ev.CallFinished):
+                    assert (event.outcome, event.reason) == ("cancelled", "interrupt")
+                    assert answer.strip() in text_of(event.result)
+
+
 async def test_a_mixture_without_any_answer_says_why(tmp_path: Path) -> None:
     async with ModelServer([]) as server:
         configure(tmp_path, server.url)
@@ -155,9 +193,9 @@ async def test_without_a_model_for_search_the_excerpts_are_the_result(tmp_path: 
         async with asyncio.timeout(PATIENCE), Keryx(home=home, workspace=workspace) as app:
             session = await app.open()
             await (await session.send("Remember the kettle")).result()
-        asked = len(server.asked)
+        count_before = len(server.asked)
         ended, _ = await call(tmp_path, "session_search", words="kettle", question="Which?")
-        assert len(server.asked) == asked
+        assert len(server.asked) == count_before
     result = value_of(ended)
     assert {row["session"] for row in result["matches"]} == {session.session_id}
     assert "answer" not in result

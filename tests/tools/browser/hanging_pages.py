@@ -52,7 +52,7 @@ async def hang(browser: BrowserSession, name: str) -> HangingCall:
     if name == "navigate":
         path = f"/never/{token}"
         call = browser.call(name, url=browser.server.url(path), timeout=600)
-        return HangingCall(call, lambda: browser.server.asked(path))
+        return HangingCall(call, lambda: browser.server.wait_for_request(path))
     server = browser.server
     server.pages["/first"] = Page("<title>First</title>")
     server.pages[f"/{token}"] = Page(BUSY.format(token=token))
@@ -65,6 +65,6 @@ async def hang(browser: BrowserSession, name: str) -> HangingCall:
         "press": {"key": "a"},
     }
     server.release(f"/{token}/go")
-    await server.asked(f"/{token}/busy")
+    await server.wait_for_request(f"/{token}/busy")
     call = browser.call(name, **arguments.get(name, {}))
     return HangingCall(call, browser.until_busy)

@@ -44,7 +44,7 @@ class PageServer:
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
-    async def asked(self, path: str) -> None:
+    async def wait_for_request(self, path: str) -> None:
         """Return once a browser has asked for this path."""
         while path not in self.requests:
             self._changed.clear()

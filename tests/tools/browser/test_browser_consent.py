@@ -90,7 +90,7 @@ async def test_consent_gives_the_network_until_a_page_without_it_is_opened(tmp_p
         outcome, text = await user.run("browser_navigate", "once", **arguments)
         assert outcome == "completed", text
         assert "- title: Served" in text
-        await server.asked("/more")
+        await server.wait_for_request("/more")
         sent = len(server.requests)
         page = f"<title>File</title><script>fetch('{server.url('/leak')}')</script>"
         target = tmp_path / "workspace" / "page.html"

@@ -40,7 +40,7 @@ async def test_a_killed_chromium_is_an_error_and_the_next_page_gets_a_new_one(
         await browser.opens("<title>First</title>")
         url = browser.server.url("/never")
         batch = browser.session.start(browser.call("navigate", url=url))
-        await browser.server.asked("/never")
+        await browser.server.wait_for_request("/never")
         os.kill(await browser.pid("chromium", "--headless"), signal.SIGKILL)
         (outcome,) = await batch.outcomes()
         assert outcome.outcome == "failed"
@@ -75,7 +75,7 @@ async def test_a_session_that_is_closed_while_its_page_hangs_leaves_nothing(tmp_
     async with asyncio.timeout(PATIENCE), browser_session(tmp_path) as browser:
         url = browser.server.url("/never")
         batch = browser.session.start(call := browser.call("navigate", url=url))
-        await browser.server.asked("/never")
+        await browser.server.wait_for_request("/never")
         batch.cancel(call.call_id, "shutdown", by="tester")
         await batch.outcomes()
         # `browser_session` closes the session now, and looks for processes with its marker.

@@ -96,11 +96,11 @@ async def test_an_outdated_reference_never_hits_another_element(browser: Browser
     assert reference(text, "New") != old
     error = await browser.error("click", ref=old)
     assert "take a new snapshot" in error
-    gone = await browser.opens(
+    snapshot = await browser.opens(
         '<button id="a">A</button><button onclick="a.remove()">Remove</button>'
     )
-    await browser.text("click", ref=reference(gone, "Remove"))
-    assert "take a new snapshot" in await browser.error("click", ref=reference(gone, "A"))
+    await browser.text("click", ref=reference(snapshot, "Remove"))
+    assert "take a new snapshot" in await browser.error("click", ref=reference(snapshot, "A"))
 
 
 async def test_a_hidden_element_is_not_clicked(browser: BrowserSession) -> None:
@@ -185,6 +185,23 @@ async def test_a_new_window_is_shown_and_back_closes_it(browser: BrowserSession)
     assert "- title: New" in text
     assert "new window" in text
     assert "- title: First" in await browser.text("back")
+
+
+async def test_a_window_whose_page_comes_late_is_waited_for(browser: BrowserSession) -> None:
+    browser.server.hold("/late")
+    text = await browser.opens(
+        '<title>First</title><a href="/late" target="_blank">Open</a>',
+        late=Page("<title>Late</title>"),
+    )
+    click = asyncio.ensure_future(browser.text("click", ref=reference(text, "Open")))
+    await browser.server.wait_for_request("/late")
+    # Longer than a click without a new window is waited for.
+    await asyncio.wait([click], timeout=2.0)
+    browser.server.release("/late")
+    text = await click
+    assert "- title: Late" in text
+    assert "new window" in text
+    await browser.text("back")
 
 
 async def test_a_long_page_is_cut_and_can_be_read_on(browser: BrowserSession) -> None:

@@ -12,12 +12,12 @@ from tests.tools.files.file_session import FileSession
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> FileSession:
+def new_session(tmp_path: Path) -> FileSession:
     return FileSession(tmp_path)
 
 
 @pytest_asyncio.fixture
-async def session(made: FileSession) -> AsyncIterator[FileSession]:
-    await made.open()
-    yield made
-    await made.close()
+async def session(new_session: FileSession) -> AsyncIterator[FileSession]:
+    await new_session.open()
+    yield new_session
+    await new_session.close()

@@ -128,7 +128,7 @@ class FileSession:
 
     def tree(self) -> Tree:
         """Every regular file's content, time and mode; folders by their names."""
-        found: Tree = {}
+        entries: Tree = {}
         for folder in (self.root, self.outside):
             for path in folder.rglob("*"):
                 status = path.lstat()
@@ -136,8 +136,8 @@ class FileSession:
                 readable = is_plain and os.access(path, os.R_OK)
                 data = path.read_bytes() if readable else b""
                 moment = status.st_mtime_ns if is_plain else 0
-                found[str(path)] = (data, moment, status.st_mode)
-        return found
+                entries[str(path)] = (data, moment, status.st_mode)
+        return entries
 
     async def close(self) -> None:
         await self.host.close()

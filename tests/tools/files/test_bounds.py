@@ -36,18 +36,18 @@ def calls_on(path: str) -> list[tuple[str, dict[str, Any]]]:
 
 async def refuses_all(session: FileSession, path: str, said: str) -> None:
     for tool, arguments in calls_on(path):
-        told = await session.refused(tool, **arguments)
-        assert said in told, (tool, told)
-        assert SECRET not in told
+        refusal = await session.refused(tool, **arguments)
+        assert said in refusal, (tool, refusal)
+        assert SECRET not in refusal
 
 
 HIDDEN_TEXT = f"nobody may see {SECRET}"
 
 
 @pytest.fixture
-def secret(made: FileSession) -> Path:
-    made.put("inside.txt", "inside")
-    path = made.outside / "secret.txt"
+def secret(new_session: FileSession) -> Path:
+    new_session.put("inside.txt", "inside")
+    path = new_session.outside / "secret.txt"
     path.write_text(SECRET)
     return path
 
@@ -118,11 +118,11 @@ async def test_hidden_trees_inside_the_workspace_are_kept_from_every_tool(
     hidden = ("state/deep/key[1].txt", "way/key[1].txt", ".env", "link.txt", "state/new.txt")
     for path in hidden:
         await refuses_all(session, path, "is hidden from tools")
-    found = await session.done("search_files", pattern="key", kind="names", hidden=True)
-    assert "nothing found" in found
+    output = await session.done("search_files", pattern="key", kind="names", hidden=True)
+    assert "nothing found" in output
     for glob in (None, "*.txt", "**/*.txt", "state/**"):
-        found = await session.done("search_files", pattern="secret", hidden=True, glob=glob)
-        assert found == "nothing found for 'secret'"
+        output = await session.done("search_files", pattern="secret", hidden=True, glob=glob)
+        assert output == "nothing found for 'secret'"
     assert "state/" not in (await session.done("list_files", depth=3, hidden=True)).split("\n")
     assert "state" not in await session.refused("read_file", path="stat")
 
@@ -133,16 +133,16 @@ class Swapping(FileAccess):
     then: Callable[[], object] | None = None
 
     def resolve(self, path: str, *, write: bool) -> Path:
-        found = super().resolve(path, write=write)
+        target = super().resolve(path, write=write)
         if self.then is not None:
             self.then()
-        return found
+        return target
 
 
 def swapping(session: FileSession, then: Callable[[], object]) -> None:
-    made = Swapping(session.root, keep=session.ledger.keep, changing=session.ledger.changing)
-    made.then = then
-    session.use(made)
+    access = Swapping(session.root, keep=session.ledger.keep, changing=session.ledger.changing)
+    access.then = then
+    session.use(access)
 
 
 @pytest.mark.parametrize("number", range(len(calls_on(""))))
@@ -201,14 +201,14 @@ async def test_a_folder_moved_away_between_record_and_rename_takes_the_write_alo
 
 
 def test_what_was_seen_longest_ago_is_forgotten_first(
-    made: FileSession, monkeypatch: pytest.MonkeyPatch
+    new_session: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_access, "MAX_STAMPS", 2)
-    files, paths = made.space(), [Path(f"/{number}") for number in range(3)]
+    files, paths = new_session.space(), [Path(f"/{number}") for number in range(3)]
     for path in (paths[0], paths[1], paths[0], paths[2]):
         files.seen(path, Stamp(1, 1, 1))
     assert [files.last_seen(path) is None for path in paths] == [False, True, False]
 
 
-def test_a_name_that_is_not_utf8_can_be_shown(made: FileSession) -> None:
-    assert made.space().name(made.root / "caf\udce9") == "caf\\xe9"
+def test_a_name_that_is_not_utf8_can_be_shown(new_session: FileSession) -> None:
+    assert new_session.space().name(new_session.root / "caf\udce9") == "caf\\xe9"

@@ -186,8 +186,8 @@ async def test_hunks_in_order_and_anchors_tell_places_apart(session: FileSession
             "+        value = 20",
         ),
     )
-    found = [line for line in session.text("a.py").split("\n") if "value =" in line]
-    assert found == ["        value = 10", "        value = 20"]
+    assignments = [line for line in session.text("a.py").split("\n") if "value =" in line]
+    assert assignments == ["        value = 10", "        value = 20"]
 
 
 async def test_lines_without_context_go_after_their_anchor_or_to_the_end(

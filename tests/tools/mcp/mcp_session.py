@@ -84,7 +84,7 @@ class Models:
     """One model for all purposes; it says always the same."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def endpoint(self, purpose: Purpose) -> Endpoint:
         raise AssertionError(f"nobody asks for {purpose}")
@@ -97,7 +97,7 @@ class Models:
             (message,) = request.history
             content = msgspec.json.decode(message)["content"]
             text = content if isinstance(content, str) else content[0]["text"]
-            self.asked.append((purpose, text))
+            self.requests.append((purpose, text))
             return ScriptedReply(text="something")
 
         return ScriptedModel(script)

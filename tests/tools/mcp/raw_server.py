@@ -15,6 +15,7 @@ from typing import Any
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "plain"
 ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 waiting: list[Any] = []
+requests: list[str] = []
 OBJECT = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
@@ -28,6 +29,7 @@ def send(message: dict[str, Any]) -> None:
 
 
 def tools() -> list[dict[str, Any]]:
+    echo: dict[str, Any] = {"name": "echo", "description": "Say it again.", "inputSchema": OBJECT}
     match BEHAVIOUR:
         case "bad schemas":
             wrong: list[dict[str, Any]] = [
@@ -45,12 +47,32 @@ def tools() -> list[dict[str, Any]]:
                 {"name": f"bad{at}", "inputSchema": schema} for at, schema in enumerate(wrong)
             ]
             return [*listed, {"name": "good", "inputSchema": OBJECT}]
+        case "doubled references":
+            echo["inputSchema"] = doubled_references(60)
+        case "endless pattern" | "other structure":
+            pattern = "^(a+)+$" if BEHAVIOUR == "endless pattern" else ".*"
+            text: dict[str, Any] = {"type": "string", "pattern": pattern, "minLength": 3}
+            echo["outputSchema"] = {"type": "object", "properties": {"text": text}}
         case "same names":
             return [{"name": name, "inputSchema": OBJECT} for name in ("a b", "a/b", "x" * 200)]
         case "many":
             return [many_tool(number) for number in range(int(ARGUMENT))]
+        case "escapes":
+            echo["description"] = "\x1b[2KNothing to see.\u202e\nMore."
+        case "always changes":
+            echo["description"] = f"Listed {requests.count('tools/list')} times."
         case _:
-            return [{"name": "echo", "description": "Say it again.", "inputSchema": OBJECT}]
+            pass
+    return [echo]
+
+
+def doubled_references(levels: int) -> dict[str, Any]:
+    """A small schema that takes 2 ** levels checks."""
+    parts: dict[str, Any] = {
+        f"p{at}": {"allOf": [{"$ref": f"#/$defs/p{at + 1}"}] * 2} for at in range(levels)
+    }
+    parts[f"p{levels}"] = {"type": "string"}
+    return {"type": "object", "properties": {"text": {"$ref": "#/$defs/p0"}}, "$defs": parts}
 
 
 def many_tool(number: int) -> dict[str, Any]:
@@ -73,7 +95,7 @@ def many_tool(number: int) -> dict[str, Any]:
 
 def call(request: dict[str, Any]) -> None:
     text = str(request["params"].get("arguments", {}).get("text", ""))
-    result = {"content": [{"type": "text", "text": f"echo: {text}"}]}
+    result: dict[str, Any] = {"content": [{"type": "text", "text": f"echo: {text}"}]}
     match BEHAVIOUR:
         case "asks later":
             waiting.append(request["id"])
@@ -89,6 +111,8 @@ def call(request: dict[str, Any]) -> None:
         case "wrong result":
             send({"id": request["id"], "result": {"content": "not a list"}})
             return
+        case "endless pattern" | "other structure":
+            result["structuredContent"] = {"text": text}
         case "wrong ids":
             send({"id": 999_999, "result": result})
             send({"id": "x", "result": result})
@@ -103,6 +127,12 @@ def misbehave(request: dict[str, Any]) -> None:
             sys.stderr.write("my last words\n")
             sys.stderr.flush()
             os._exit(3)
+        case "always changes":
+            for _ in range(500):
+                send({"method": "notifications/tools/list_changed"})
+        case "long note":
+            note = {**progress(request), "message": "x" * 1_000_000}
+            send({"method": "notifications/progress", "params": note})
         case "stops reading":
             send({"method": "notifications/progress", "params": progress(request)})
             time.sleep(1000)
@@ -139,6 +169,7 @@ def progress(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def handle(request: dict[str, Any]) -> None:
+    requests.append(request.get("method", ""))
     match request.get("method"):
         case "initialize":
             if BEHAVIOUR == "never initializes":
@@ -165,7 +196,7 @@ def handle(request: dict[str, Any]) -> None:
 
 def main() -> None:
     if BEHAVIOUR == "dies at once":
-        sys.stderr.write("I cannot start\n")
+        sys.stderr.write("I cannot start\x1b[2K\n")
         sys.exit(7)
     for line in sys.stdin:
         handle(json.loads(line))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from keryx.aio.clock import FakeClock
+from keryx.engine.tool_context.call_context import LONGEST_NOTE
 from keryx.messages import Reason
 from keryx.tools.mcp.search import tool_search
 from keryx.tools.mcp.settings import ServerSettings, parse_servers, read_servers
@@ -24,18 +26,19 @@ REASONS: tuple[Reason, ...] = ("interrupt", "steer", "timeout", "shutdown", "par
 async def test_a_hanging_call_gives_control_back_at_once(
     tmp_path: Path, behaviour: str, reason: Reason
 ) -> None:
-    told = tmp_path / "told"
-    async with session(tmp_path, one=raw(behaviour, str(told))) as mcp:
+    marker = tmp_path / "told"
+    async with session(tmp_path, one=raw(behaviour, str(marker))) as mcp:
         await mcp.connect()
         call = mcp.call("mcp_one_echo", text="x")
         batch = await mcp.start(call)
         await mcp.person.until(lambda: any(note == "hanging" for _, _, note in mcp.person.notes))
         batch.cancel(call.call_id, reason, by="tester")
         (outcome,) = await batch.outcomes()
-        assert (outcome.outcome, outcome.reason) == ("cancelled", reason)
+        assert (outcome.outcome, outcome.reason) == ("unknown", reason), "servers do not say"
+        assert "was told to stop" in outcome.text
         assert outcome.left_over == ()
         if behaviour == "hangs":  # it is told; one that reads nothing cannot be
-            await until(lambda: mcp.runtime.bridge.to_thread(told.exists))
+            await until(lambda: mcp.runtime.bridge.to_thread(marker.exists))
 
 
 @pytest.mark.promise("kit.12")
@@ -113,6 +116,49 @@ async def test_a_server_that_lies_fails_its_call(
         assert fault in outcome.text
 
 
+async def test_a_flood_of_changes_is_one_listing_at_a_time(tmp_path: Path) -> None:
+    async with session(tmp_path, one=raw("always changes")) as mcp:
+        await mcp.connect()
+        (first,) = mcp.servers.granted(ALL)
+        assert first.description == "[one] Listed 1 times."
+        # The server reads nothing while it sends 500 changes. One listing is under way then.
+        await mcp.run("mcp_one_echo", text="x")
+        await until(lambda: mcp.servers.granted(ALL) != [first])
+        await mcp.run("mcp_one_echo", text="x")
+        (last,) = mcp.servers.granted(ALL)
+        assert int(last.description.split()[2]) <= 5
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": {"type": "string", "enum": [str(number) for number in range(10_000)]}},
+        {"a": {"type": "string", "oneOf": [{"const": "x" * 100_000}]}},
+        {str(number): {"type": "string"} for number in range(1_000)},
+    ],
+    ids=["many choices", "a long choice", "many fields"],
+)
+async def test_a_form_that_nobody_can_fill_in_is_declined(
+    tmp_path: Path, properties: dict[str, object]
+) -> None:
+    schema = {"type": "object", "properties": properties}
+    params = {"message": "Choose.", "requestedSchema": schema}
+    question = json.dumps({"method": "elicitation/create", "params": params})
+    async with session(tmp_path, one=raw("asks")) as mcp:
+        await mcp.connect()
+        assert '"decline"' in (await mcp.run("mcp_one_echo", text=question)).text
+        assert mcp.person.questions == []
+
+
+async def test_a_long_note_about_the_progress_is_cut(tmp_path: Path) -> None:
+    async with session(tmp_path, one=raw("long note")) as mcp:
+        await mcp.connect()
+        await mcp.run("mcp_one_echo", text="x")
+        await mcp.person.until(lambda: bool(mcp.person.notes))
+        (note,) = [note for _, _, note in mcp.person.notes]
+        assert 0 < len(note) <= LONGEST_NOTE
+
+
 async def test_a_server_that_reads_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +183,23 @@ async def test_invalid_schemas_are_reported_and_the_other_tools_work(tmp_path: P
         assert len(problems) == 5
         assert all("left out" in problem for problem in problems)
         assert (await mcp.run("mcp_one_good", text="x")).text == "echo: x"
+
+
+@pytest.mark.promise("kit.12")
+async def test_a_schema_that_takes_ages_to_check_holds_up_nobody(tmp_path: Path) -> None:
+    async with session(tmp_path, one=raw("doubled references")) as mcp:
+        await mcp.connect()
+        assert (await mcp.run("mcp_one_echo", text="x")).text == "echo: x"
+
+
+@pytest.mark.promise("kit.12")
+async def test_a_pattern_for_results_that_never_ends_holds_up_nobody(tmp_path: Path) -> None:
+    async with session(tmp_path, one=raw("endless pattern"), two=raw("other structure")) as mcp:
+        await mcp.connect()
+        assert (await mcp.run("mcp_one_echo", text="a" * 60 + "!")).outcome == "completed"
+        outcome = await mcp.run("mcp_two_echo", text="x")
+        assert outcome.outcome == "failed"
+        assert "echo returned what it does not promise" in outcome.text
 
 
 async def test_two_tools_of_one_name_are_told_apart_or_reported(tmp_path: Path) -> None:

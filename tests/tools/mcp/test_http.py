@@ -11,13 +11,15 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from keryx.tools.mcp.settings import ServerSettings
+from keryx.config import load, secrets_of
+from keryx.tools.mcp.settings import LoginSettings, ServerSettings, parse_servers
 from keryx.tools.mcp.wire import http
 from tests.tools.mcp.mcp_session import ALL, PATIENCE, ROOT, session, until
 
@@ -78,11 +80,11 @@ async def test_a_server_with_an_address_works_goes_and_comes_back(tmp_path: Path
             await mcp.person.until(lambda: "hanging" in {note[2] for note in mcp.person.notes})
             batch.cancel(call.call_id, "interrupt")
             (outcome,) = await batch.outcomes()
-            assert (outcome.outcome, outcome.left_over) == ("cancelled", ())
+            assert (outcome.outcome, outcome.left_over) == ("unknown", ())
             await until(lambda: mcp.runtime.bridge.to_thread((tmp_path / "cancelled").exists))
-        gone = await mcp.run("mcp_web_add", a=1, b=2)
-        assert gone.outcome == "failed"
-        assert "web" in gone.text
+        failure = await mcp.run("mcp_web_add", a=1, b=2)
+        assert failure.outcome == "failed"
+        assert "web" in failure.text
         async with serving("tests.tools.mcp.example_server", port):
             back = await mcp.run("mcp_web_add", a=2, b=2)
             assert "4" in back.text, back.text
@@ -120,6 +122,59 @@ async def test_a_person_logs_in_once_and_the_tokens_are_private(tmp_path: Path) 
             await mcp.connect()
             assert mcp.server("web").login is None
             assert (await mcp.run("mcp_web_secret")).text == "42"
+
+
+async def test_a_client_that_was_registered_by_hand_logs_in_as_itself(tmp_path: Path) -> None:
+    port = free_port()
+    who = LoginSettings(client_id="by-hand", client_secret="given-by-hand")
+    settings = ServerSettings(url=f"http://127.0.0.1:{port}/mcp", oauth=who)
+    async with (
+        serving("tests.tools.mcp.login_server", port),
+        session(tmp_path, web=settings) as mcp,
+    ):
+        server = mcp.server("web")
+        server.start_listing()
+        async with asyncio.timeout(PATIENCE):
+            await server.wait_listed()
+        assert server.login is not None, server.fault
+        assert parse_qs(urlsplit(server.login).query)["client_id"] == ["by-hand"]
+        async with aiohttp.ClientSession() as browser, browser.get(server.login) as page:
+            assert "You are logged in" in await page.text()
+        await until(lambda: server.state == "ready")
+        assert (await mcp.run("mcp_web_secret")).text == "42"
+
+
+@pytest.mark.parametrize(
+    ("oauth", "reason"),
+    [
+        ({"client_secret": "s"}, "`client_secret` needs `client_id`"),
+        ({"person": False, "client_id": "c"}, "needs `client_id` and `client_secret`"),
+        ({"metadata_url": "http://a.example/b"}, "must be an https address with a path"),
+        ({"metadata_url": "https://a.example"}, "must be an https address with a path"),
+        ({"metadata_url": "https://["}, "must be an https address with a path"),
+        ({"client": "c"}, "client"),
+        ({"client_id": "${ABSENT}"}, "the variable ABSENT is not set"),
+    ],
+)
+def test_a_login_that_cannot_work_is_refused_with_what_to_do(
+    oauth: dict[str, Any], reason: str
+) -> None:
+    servers = parse_servers({"web": {"url": "http://a.example", "oauth": oauth}}, "here", {})
+    assert servers.servers == {}
+    assert reason in servers.problems[0]
+
+
+def test_the_secret_of_a_login_comes_from_the_environment_and_is_removed_from_texts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[mcp.servers.web]\nurl = "http://a.example"\n'
+        '[mcp.servers.web.oauth]\nclient_id = "c"\nclient_secret = "${TRACKER}"\n'
+    )
+    config = load(tmp_path, {"TRACKER": "very-secret"})
+    oauth = config.mcp.servers["web"].oauth
+    assert oauth == LoginSettings(client_id="c", client_secret="very-secret")
+    assert "very-secret" in secrets_of(config).values()
 
 
 async def test_a_login_that_is_refused_is_a_missing_server(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ async def test_a_path_outside_the_workspace_needs_a_person(tmp_path: Path) -> No
     [
         (replying(text="<html>Hello</html>", content_type="text/html"), "text/html"),
         (replying(text='{"images": []}'), "offers images/generations"),
+        (replying(text='{"x": ' + "[" * 100_000), "offers images/generations"),
         (replying(text='{"data": []}'), "made no image"),
         (replying(text='{"data": [{}]}'), "without data and address"),
         (with_images({"b64_json": "not base64!"}), "not base64"),

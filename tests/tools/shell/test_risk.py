@@ -33,14 +33,14 @@ def shown(needs: frozenset[Need]) -> set[str]:
 
 @pytest.mark.parametrize("line", CORPUS, ids=lambda line: repr(line.command[:60]))
 def test_the_corpus_is_judged_as_it_should_be(line: Line) -> None:
-    found = judged(line.command)
-    assert found.level == line.level, found.why
+    judgement = judged(line.command)
+    assert judgement.level == line.level, judgement.why
     if line.needs is not None:
-        assert shown(found.needs) == set(line.needs)
+        assert shown(judgement.needs) == set(line.needs)
     if line.patterns is not None:
-        assert found.patterns == line.patterns
-    assert line.why in found.why
-    assert found.why
+        assert judgement.patterns == line.patterns
+    assert line.why in judgement.why
+    assert judgement.why
 
 
 def test_the_corpus_is_large_and_has_no_line_twice() -> None:
@@ -124,9 +124,9 @@ def test_a_wrapper_hides_nothing(wrapper: str, command: str) -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_is_judged(text: str) -> None:
-    found = judged(text)
-    assert found.why
-    assert found.level in ORDER
+    judgement = judged(text)
+    assert judgement.why
+    assert judgement.level in ORDER
 
 
 SHELL_PIECES = """
@@ -140,9 +140,9 @@ PIECES = st.sampled_from(SHELL_PIECES.split())
 @given(st.lists(PIECES, max_size=25))
 def test_any_mixture_of_commands_is_judged(pieces: list[str]) -> None:
     text = " ".join(pieces)
-    found = judged(text)
-    assert found.level in ORDER
-    assert height(f"true; {text}") >= ORDER.index(found.level)
+    judgement = judged(text)
+    assert judgement.level in ORDER
+    assert height(f"true; {text}") >= ORDER.index(judgement.level)
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_what_cannot_be_recognised_again_is_never_covered(command: str) -> None:
 def test_a_private_folder_may_be_written() -> None:
     command = "echo x > /tmp/mine/a && rm -rf /tmp/mine/b"
     assert judged(command).level == "high"
-    found = risk(command, workspace=Path(WORKSPACE), writable=[Path("/tmp/mine")])
-    assert found.level == "low"
-    assert found.needs == frozenset()
+    judgement = risk(command, workspace=Path(WORKSPACE), writable=[Path("/tmp/mine")])
+    assert judgement.level == "low"
+    assert judgement.needs == frozenset()
 
 
 def test_without_a_home_nobody_knows_where_it_is() -> None:
@@ -238,9 +238,9 @@ def test_without_a_home_nobody_knows_where_it_is() -> None:
 
 
 def test_a_judgement_is_a_risk_for_whoever_decides() -> None:
-    found = judged("rm /etc/x")
-    assert found.risk.level == "high"
-    assert found.risk.why == "deletes files outside of the workspace: /etc/x"
+    judgement = judged("rm /etc/x")
+    assert judgement.risk.level == "high"
+    assert judgement.risk.why == "deletes files outside of the workspace: /etc/x"
 
 
 def test_the_reasons_for_the_level_are_told_and_not_too_many() -> None:

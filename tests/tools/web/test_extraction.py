@@ -108,8 +108,15 @@ def test_what_it_is_is_seen_by_its_bytes_if_the_server_does_not_say() -> None:
     assert read(article("Page", "Words.").encode(), "").kind == "html"
     assert read(pdf("Words"), "application/octet-stream").kind == "pdf"
     assert read(b"just words", "application/octet-stream").kind == "text"
+    assert read(b"<!-- 1 --> <!-- 2 -->\n<html><p>Words.</p></html>", "").kind == "html"
     with pytest.raises(ToolFailedError, match="holds no text"):
         read(b"PK\x03\x04\x00\x00\x00\x00", "application/zip")
+
+
+@pytest.mark.promise("kit.12")
+def test_many_comments_before_something_else_are_read_once() -> None:
+    # Tried in every combination, they would take longer than anybody lives.
+    assert read(b"<!---->" * 500 + b" words", "application/octet-stream").kind == "text"
 
 
 @pytest.mark.parametrize(

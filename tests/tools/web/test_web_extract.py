@@ -174,10 +174,10 @@ async def test_a_question_is_answered_for_each_page_by_the_model_for_it() -> Non
 
 
 async def test_a_cancel_keeps_the_pages_that_came_and_closes_the_others() -> None:
-    asked, closed = asyncio.Event(), asyncio.Event()
+    requested, closed = asyncio.Event(), asyncio.Event()
 
     async def never(request: web.BaseRequest) -> web.Response:
-        asked.set()
+        requested.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -190,7 +190,7 @@ async def test_a_cancel_keeps_the_pages_that_came_and_closes_the_others() -> Non
         batch = session.start("web_extract", urls=[*urls, site.url("/never")])
         for number in range(3):
             await session.watch.until("c1", f"Page {number}")
-        await asked.wait()
+        await requested.wait()
         batch.cancel("c1", "interrupt", by="tester")
         (outcome,) = await batch.outcomes()
         assert (outcome.outcome, outcome.left_over) == ("cancelled", ())

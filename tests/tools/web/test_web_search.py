@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,6 +143,46 @@ async def test_a_search_engine_that_fails_says_what_to_do() -> None:
         outcome = await session.run("web_search", query="x")
         assert "cannot be reached" in outcome.text
         assert (await session.run("web_search", query=" ")).outcome == "failed"
+
+
+STUCK = """
+import socket, sys
+
+class DDGS:
+    def __init__(self, timeout): pass
+    def text(self, query, max_results):
+        with socket.create_connection(("127.0.0.1", int(query))) as connection:
+            connection.recv(1)
+        return [{"title": "Late", "href": "http://late.example", "body": ""}]
+"""
+
+
+@pytest.mark.promise("kit.9")
+async def test_a_search_whose_thread_goes_on_after_a_cancel_is_not_called_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package `ddgs` blocks, and nothing stops it: the call is left over until it ends."""
+    (tmp_path / "ddgs.py").write_text(STUCK)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "ddgs", raising=False)
+    asked, may_end = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await may_end.wait()
+        writer.close()
+
+    engine = await asyncio.start_server(hold, "127.0.0.1", 0)
+    port = engine.sockets[0].getsockname()[1]
+    async with engine, WebSession(tools=[search_tool(DdgsSearch())]) as session:
+        batch = session.start("web_search", query=str(port))
+        await asked.wait()
+        batch.cancel("c1", "interrupt", by="tester")
+        (outcome,) = await batch.outcomes()
+        assert (outcome.outcome, outcome.left_over) == ("unknown", ("c1",))
+        assert "Late" not in outcome.text
+        may_end.set()
+    monkeypatch.delitem(sys.modules, "ddgs", raising=False)
 
 
 def test_the_first_engine_that_is_configured_is_used() -> None:

@@ -7,18 +7,20 @@ the same children.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
 from keryx.aio.group import Group
 from keryx.errors import ToolFailedError
-from keryx.messages import CallOutcome
+from keryx.messages import CallOutcome, Json
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import find_named
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
+from keryx.tools.mcp.tool import PREFIX as MCP_PREFIX
 
 MOST_TASKS: Final = 50
 LONGEST_REPLY: Final = 20_000
@@ -42,7 +44,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     tools: list[str] | None = None
     folder: str | None = None
     read_only: bool = False
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 def _tasks_preview(args: Any) -> str:
@@ -65,7 +67,9 @@ async def delegate(tasks: list[Task], context: ToolContext) -> Any:
     results: dict[int, dict[str, Any]] = {}
 
     async def run(number: int, task: Task) -> None:
-        results[number] = _result(task, await context.call(agent, _arguments(task)))
+        result = results[number] = _result(task, await context.call(agent, _arguments(task)))
+        # What is printed remains if the call is cancelled before all children have ended.
+        context.emit(f"{_summary(result)}\n")
         context.progress(len(results), len(tasks))
 
     context.progress(0, len(tasks))
@@ -80,13 +84,30 @@ async def delegate(tasks: list[Task], context: ToolContext) -> Any:
 
 
 def _arguments(task: Task) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(task).items() if value}
+    """Return what is given. An empty list of tools is given too: it means none."""
+    values = msgspec.structs.asdict(task)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _result(task: Task, outcome: CallOutcome) -> dict[str, Any]:
-    if outcome.outcome == "completed":
-        return msgspec.json.decode(outcome.text)
-    return {"task": task.task[:200], "outcome": outcome.outcome, "problem": outcome.text}
+    described: dict[str, Any] = {"task": task.task[:200], "outcome": outcome.outcome}
+    if outcome.outcome != "completed":
+        return {**described, "problem": outcome.text}
+    match outcome.content:
+        case (Json(value=value),):
+            result: object = msgspec.json.decode(value)
+            if isinstance(result, dict):
+                return cast("dict[str, Any]", result)
+        case _:
+            pass
+    # A hook has replaced what the child returned.
+    return {**described, "reply": outcome.text}
+
+
+def _summary(result: Mapping[str, Any]) -> str:
+    """Return the result of a child as it is shown while the others run."""
+    said = result.get("reply") or result.get("problem") or ""
+    return f"{result['task']} ({result['outcome']}): {said}"
 
 
 @tool(effects=NO_EFFECTS, replay="keyed")
@@ -109,6 +130,8 @@ async def agent(
         read_only: The child may change nothing.
         max_tokens: Stop the child after so many tokens.
     """
+    if not task.strip():
+        raise ToolFailedError("the task is empty; say what the child agent must do")
     workspace = None
     if folder is not None:
         workspace = await context.to_thread(_folder, context, folder)
@@ -126,6 +149,9 @@ async def agent(
 def _tool_name(context: ToolContext, name: str) -> str:
     """Return the name of the tool that has this name or alias."""
     named = find_named(context.tools, name)
+    if named is None and name.startswith(MCP_PREFIX):
+        # A grant may stand for all tools of a server, so only the tools themselves tell.
+        raise ToolFailedError(f"a child agent cannot get {name}: this session has no such tool")
     return name if named is None else named.name
 
 

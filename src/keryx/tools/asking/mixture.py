@@ -68,7 +68,8 @@ async def _ask_all(
         else:
             answers[number] = f"Answer of {model or f'sample {number + 1}'}:\n"
             answers[number] += reply[:LONGEST_ANSWER]
-            context.emit(f"{model or 'answer'} {number + 1}: {reply.strip()[:200]}\n")
+            # What is printed remains if the call is cancelled before all have answered.
+            context.emit(f"{answers[number]}\n")
         context.progress(len(answers) + len(problems), len(names) + 1)
 
     scope = context.scope.child("models")

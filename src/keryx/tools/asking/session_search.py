@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Final
 
+from keryx.dates import time_text
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.search import SessionMatch
@@ -48,11 +49,10 @@ async def session_search(
 
 
 def _described(match: SessionMatch) -> dict[str, str]:
-    date = datetime.fromtimestamp(match.at, UTC)
     return {
         "session": match.session_id,
         "title": match.title,
-        "date": f"{date:%Y-%m-%d %H:%M}",
+        "date": time_text(match.at, UTC),
         "kind": match.kind,
         "text": match.text,
     }

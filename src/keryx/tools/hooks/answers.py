@@ -48,11 +48,10 @@ def read_answer(event: HookEvent, end: Exit, stdout: bytes, stderr: str) -> Hook
     try:
         if event == "before_call":
             return _before(_decode_before(stdout))
-        after = _decode_after(stdout)
+        return _after(_decode_after(stdout))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         shown = stdout[:80].decode(errors="replace")
         raise HookFailedError(f"its answer {shown!r} is not valid: {error}") from error
-    return HookAnswer(result=after.result if bytes(after.result) else None, note=after.note)
 
 
 def _before(answer: _Before) -> HookAnswer:
@@ -62,4 +61,15 @@ def _before(answer: _Before) -> HookAnswer:
         return HookAnswer()
     if not data.lstrip().startswith(b"{"):
         raise ValueError("`input` must be an object")
-    return HookAnswer(input=msgspec.Raw(data))
+    return HookAnswer(input=_checked(data))
+
+
+def _after(answer: _After) -> HookAnswer:
+    data = bytes(answer.result)
+    return HookAnswer(result=_checked(data) if data else None, note=answer.note)
+
+
+def _checked(data: bytes) -> msgspec.Raw:
+    """Return a part of an answer. The decoder skips it, so its texts and numbers are read here."""
+    msgspec.json.decode(data)
+    return msgspec.Raw(data)

@@ -1,4 +1,4 @@
-"""Checks the schemas of MCP tools, and arguments against them.
+"""Checks the schemas of MCP tools, and arguments and results against them.
 
 A schema comes from a server and may be anything. Nothing outside of it is looked up.
 """
@@ -12,9 +12,15 @@ from typing import Any, Final, cast
 
 MOST_PROBLEMS: Final = 5
 LONGEST_PROBLEM: Final = 300
+MOST_CHECKS: Final = 10_000
+"""Keywords of a schema that are checked for one call. References can multiply them without end."""
 # Python's regular expressions have no time limit, and a server could send one that never ends.
-# The server checks its patterns by itself.
-_SKIPPED: Final = ("pattern", "patternProperties", "format")
+# The others compare everything with everything, or follow references uncounted.
+# The server checks all of these by itself.
+_SKIPPED: Final = (
+    *("pattern", "patternProperties", "format"),
+    *("uniqueItems", "unevaluatedItems", "unevaluatedProperties"),
+)
 
 
 def load() -> None:
@@ -28,18 +34,39 @@ def normalized(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**schema, "type": "object", "properties": schema.get("properties") or {}}
 
 
+class _TooManyChecksError(Exception):
+    """The check of these arguments takes too long."""
+
+
+class _Count:
+    """How many keywords were checked for one call."""
+
+    checks = 0
+
+    def counted(self, check: Any) -> Any:
+        def run(*args: Any) -> Any:
+            self.checks += 1
+            if self.checks > MOST_CHECKS:
+                raise _TooManyChecksError
+            return check(*args)
+
+        return run
+
+
 class ArgumentsCheck:
-    """Checks the arguments of one tool. Its validator is built on first use."""
+    """Checks the arguments, or the results, of one tool. Its validator is built on first use."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
+        self._count = _Count()
         self._validator: Any = None
 
-    def problems(self, arguments: Mapping[str, Any]) -> list[str]:
+    def problems(self, arguments: object) -> list[str]:
         """Return why the arguments do not match the schema; an empty list if they do."""
+        self._count.checks = 0
         try:
             if self._validator is None:
-                self._validator = _validator(self._schema)
+                self._validator = _validator(self._schema, self._count)
             errors = [*islice(self._validator.iter_errors(arguments), MOST_PROBLEMS)]
         except RecursionError:
             return ["the arguments are nested too deeply"]
@@ -56,7 +83,7 @@ def problem_of(schema: Mapping[str, Any]) -> str | None:
     exceptions: Any = importlib.import_module("jsonschema.exceptions")
     unresolvable: Any = importlib.import_module("referencing.exceptions").Unresolvable
     try:
-        validator = _validator(schema)
+        validator = _validator(schema, _Count())
         validator.check_schema(schema)
         _resolve_references(schema)
     except exceptions.SchemaError as error:
@@ -88,15 +115,16 @@ def _resolve_references(schema: Mapping[str, Any]) -> None:
         pending += [(child, resolver.in_subresource(child)) for child in part.subresources()]
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
+def _validator(schema: Mapping[str, Any], count: _Count) -> Any:
     validators: Any = importlib.import_module("jsonschema.validators")
     referencing: Any = importlib.import_module("referencing")
     kind = validators.validator_for(schema, default=validators.Draft202012Validator)
-    skipped: dict[str, Any] = dict.fromkeys(_SKIPPED, _accept)
+    checks = {name: count.counted(check) for name, check in kind.VALIDATORS.items()}
+    checks |= dict.fromkeys(_SKIPPED, _accept)
     if _has_name_patterns(schema):
-        skipped |= dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _accept)
+        checks["additionalProperties"] = _accept
     # Without this empty registry, the library would fetch what a schema refers to.
-    return validators.extend(kind, skipped)(schema, registry=referencing.Registry())
+    return validators.extend(kind, checks)(schema, registry=referencing.Registry())
 
 
 def _has_name_patterns(schema: object) -> bool:

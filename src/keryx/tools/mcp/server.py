@@ -23,7 +23,7 @@ from keryx.ports.place import Process
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.mcp.listing import Listing, write_listing
 from keryx.tools.mcp.settings import ServerSettings
-from keryx.tools.mcp.tool import McpTool, build_tools, checked_listing
+from keryx.tools.mcp.tool import McpTool, Sent, build_tools, checked_listing
 
 if TYPE_CHECKING:
     from keryx.tools.mcp.wire.connection import Connection
@@ -67,8 +67,7 @@ class McpServer:
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[Connection] | None = None
         self._changed = asyncio.Event()
-        self._failures, self.retry_at = 0, 0.0
-        self._fault = ""
+        self._failures, self.retry_at, self._fault = 0, 0.0, ""
 
     @property
     def timeout(self) -> float:
@@ -95,10 +94,11 @@ class McpServer:
 
     # -- use
 
-    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Any:
+    async def call(self, tool: str, args: dict[str, Any], context: ToolContext, sent: Sent) -> Any:
         connection = await self._connected(context)
+        sent.is_sent = True
         try:
-            result = await connection.call(tool, arguments, context, self.timeout)
+            result = await connection.call(tool, args, context, self.timeout)
         except ToolFailedError as error:
             if connection.is_open:
                 self._failures = 0
@@ -207,7 +207,7 @@ class McpServer:
             await self._connection.close()
         # A few old servers end when they are asked something that they do not know.
         mode = "auto" if self._failures % 2 == 0 else "legacy"
-        connection: Connection = wire.Connection(self.name, around.group, self._relist)
+        connection: Connection = wire.Connection(self.name, around.group, self._list_again)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT) as limit:
                 transport = self._transport(connection, limit)
@@ -263,16 +263,17 @@ class McpServer:
         except OSError as error:
             self.problems = (*self.problems, f"its listing cannot be stored: {error}")
 
-    def _relist(self) -> None:
-        """The server says that its tools have changed."""
-        if (connection := self._open_connection()) is not None:
-            self._around.group.start(self._list_again(connection), name=f"list {self.name}")
-
     async def _list_again(self, connection: Connection) -> None:
+        """The server says that its tools have changed."""
+        if self._connecting is not None:  # the first listing may be older than the change
+            await asyncio.wait((self._connecting,))
+        if connection is not self._open_connection():
+            return
         try:
             await self._take(await connection.list_tools())
         except ToolFailedError as error:
-            self.problems = (*self.problems, f"its tools changed, and cannot be listed: {error}")
+            text = f"its tools changed, and cannot be listed: {error}"
+            self.problems = (*(old for old in self.problems if old != text), text)
 
     # -- failures
 

@@ -110,12 +110,24 @@ class McpServers:
 
     def granted(self, names: Collection[str]) -> list[McpTool]:
         """Return the tools that a session with these grants may use."""
-        return [
-            tool
-            for server in self._granted_servers(names)
-            for tool in server.tools
-            if _is_granted(names, server, tool.name)
-        ]
+        return [*self._by_name(names)[0].values()]
+
+    def _by_name(self, names: Collection[str]) -> tuple[dict[str, McpTool], list[str]]:
+        """Return the granted tools by name, and a problem for each whose name is taken already."""
+        tools: dict[str, McpTool] = {}
+        problems: list[str] = []
+        for server in self._granted_servers(names):
+            for tool in server.tools:
+                if not _is_granted(names, server, tool.name):
+                    continue
+                first = tools.setdefault(tool.name, tool)
+                if first is not tool:
+                    problems.append(
+                        f"the MCP server {server.name}: the tool {tool.listed.name!r} is left "
+                        f"out: models would call it {tool.name!r}, like {first.listed.name!r} of "
+                        f"the server {first.server}; rename one of the servers"
+                    )
+        return tools, problems
 
     async def prepare(self, names: Collection[str]) -> ServerNotes:
         """List the servers that were never listed, for a bounded time, and say what is missing."""
@@ -170,8 +182,8 @@ class McpServers:
             if server.login is not None
         )
         lines: list[str] = []
-        tools = self.granted(names)
-        if is_large(tools):
+        tools, clashes = self._by_name(names)
+        if is_large(tools.values()):
             counts = [f"{server.name} ({len(server.tools)})" for server in servers if server.tools]
             lines.append(
                 "MCP servers with more tools than are described to you; find them with "
@@ -183,9 +195,12 @@ class McpServers:
                 "without: " + "; ".join([*missing, *broken])
             )
         problems = [
-            f"the MCP server {server.name}: {problem}"
-            for server in servers
-            for problem in server.problems
+            *(
+                f"the MCP server {server.name}: {problem}"
+                for server in servers
+                for problem in server.problems
+            ),
+            *clashes,
         ]
         warnings = (
             *self._problems,

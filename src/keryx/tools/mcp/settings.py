@@ -24,6 +24,27 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _IGNORED: Final = frozenset(("type", "transport", "description", "alwaysAllow", "autoApprove"))
 
 
+class LoginSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who Keryx is at a server that wants OAuth. Without it, Keryx registers itself there."""
+
+    client_id: str | None = None
+    """The id of a client that was registered by hand."""
+    client_secret: str | None = None
+    metadata_url: str | None = None
+    """An address with a client id metadata document; it is the id, where the server takes that."""
+    person: bool = True
+    """Whether a person logs in; otherwise the id and the secret are the login."""
+
+    def __post_init__(self) -> None:
+        url = self.metadata_url
+        if url is not None and "${" not in url and not _is_document(url):
+            raise ValueError("`metadata_url` must be an https address with a path")
+        if self.client_secret is not None and self.client_id is None:
+            raise ValueError("`client_secret` needs `client_id`")
+        if not self.person and self.client_secret is None:
+            raise ValueError("a login without a person needs `client_id` and `client_secret`")
+
+
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one server is reached: a program (`command`), or an address (`url`)."""
 
@@ -34,6 +55,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
+    oauth: LoginSettings | None = None
     enabled: bool = True
     timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = DEFAULT_TIMEOUT
     """Seconds for one call."""
@@ -45,6 +67,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("it needs either `command` (a program) or `url` (an address)")
         if self.url is not None and not _is_address(self.url):
             raise ValueError("`url` must begin with http:// or https:// and name a host")
+        if self.oauth is not None and self.url is None:
+            raise ValueError("`oauth` is for a server with a `url`")
         if self.command is not None and not self.command.strip():
             raise ValueError("`command` is empty; name a program")
 
@@ -139,7 +163,14 @@ def _settings(entry: object, environment: Mapping[str, str]) -> ServerSettings:
         env={name: _expanded(text, environment) for name, text in settings.env.items()},
         url=None if settings.url is None else _expanded(settings.url, environment),
         headers={name: _expanded(text, environment) for name, text in settings.headers.items()},
+        oauth=None if settings.oauth is None else _expanded_login(settings.oauth, environment),
     )
+
+
+def _expanded_login(login: LoginSettings, environment: Mapping[str, str]) -> LoginSettings:
+    texts = {name: getattr(login, name) for name in ("client_id", "client_secret", "metadata_url")}
+    expanded = {name: text and _expanded(text, environment) for name, text in texts.items()}
+    return msgspec.structs.replace(login, **expanded)
 
 
 def _check_names(fields: Mapping[str, object]) -> None:
@@ -167,6 +198,14 @@ def _expanded(text: str, environment: Mapping[str, str]) -> str:
     if "\0" in text:
         raise ValueError("a text contains a NUL character; remove it")
     return _VARIABLE.sub(value, text)
+
+
+def _is_document(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname) and parts.path not in ("", "/")
 
 
 def _is_address(url: str) -> bool:

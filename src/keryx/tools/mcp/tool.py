@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from keryx.errors import InvalidArgumentsError
+from keryx.errors import InvalidArgumentsError, OutcomeUnknownError
 from keryx.ports.effects import Effects, uses
 from keryx.ports.tool import Isolation, Replay, Risk
 from keryx.ports.tool_context import ToolContext
@@ -25,6 +26,12 @@ LONGEST_PREVIEW: Final = 100
 _REFUSED: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
+class Sent:
+    """Whether a call has gone to its server."""
+
+    is_sent = False
+
+
 class Caller(Protocol):
     """What a tool needs of its server."""
 
@@ -34,9 +41,9 @@ class Caller(Protocol):
     @property
     def timeout(self) -> float: ...
 
-    def call(
-        self, tool: str, arguments: dict[str, Any], context: ToolContext
-    ) -> Awaitable[Any]: ...
+    async def call(self, tool: str, args: dict[str, Any], context: ToolContext, sent: Sent) -> Any:
+        """Call a tool with these arguments, and note when it was sent."""
+        ...
 
 
 class McpTool:
@@ -104,8 +111,18 @@ class McpTool:
         line = "".join(character if character.isprintable() else " " for character in line)
         return line[:LONGEST_PREVIEW]
 
-    def invoke(self, args: Any, context: ToolContext) -> Awaitable[Any]:
-        return self._server.call(self.listed.name, args, context)
+    async def invoke(self, args: Any, context: ToolContext) -> Any:
+        sent = Sent()
+        try:
+            return await self._server.call(self.listed.name, args, context, sent)
+        except asyncio.CancelledError:
+            # The protocol has no answer to a cancel, so nobody knows whether the server goes on.
+            if not sent.is_sent or self.listed.read_only or not context.token.is_cancelled:
+                raise
+            raise OutcomeUnknownError(
+                f"the MCP server {self.server} was told to stop, but servers do not say whether "
+                "they did: check what it has done before you call it again"
+            ) from None
 
     def _error(self, text: str) -> InvalidArgumentsError:
         return InvalidArgumentsError(f"arguments of `{self.name}`: {text}")

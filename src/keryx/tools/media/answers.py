@@ -29,7 +29,7 @@ def decode(endpoint: CallEndpoint, function: str, answer: EndpointAnswer, type_:
     """Return the answer as this type; `ToolFailedError` if it is something else."""
     try:
         return decode_json(answer.body, type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         is_json = isinstance(error, msgspec.ValidationError)
         content = "JSON that is no answer" if is_json else answer.content_type or "no JSON"
         raise unusable(endpoint, function, f"{content} ({error})") from error
@@ -39,7 +39,7 @@ def usage_of(answer: EndpointAnswer) -> Usage | None:
     """Return the tokens that the server counted; None if it counted none."""
     try:
         tokens = decode_json(answer.body, _WithUsage).usage
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # many servers count nothing, or seconds
     return Usage(input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens)
 

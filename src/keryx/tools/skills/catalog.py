@@ -1,4 +1,4 @@
-"""Which skills there are: reads the folders of the home, and writes the list for a model."""
+"""Which skills there are: reads folders of skills, and writes the list for a model."""
 
 from __future__ import annotations
 
@@ -39,8 +39,21 @@ class Skill(msgspec.Struct, frozen=True):
     body: str
 
 
-def read_skills(folder: Path) -> tuple[list[Skill], list[str]]:
-    """Return the skills of a folder, and a warning for each that cannot be used. Reads the disk."""
+def read_skills(*folders: Path) -> tuple[list[Skill], list[str]]:
+    """Return the skills of these folders, and a warning for each that cannot be used.
+
+    Of several skills of one name, that of the first folder counts. Reads the disk.
+    """
+    skills: dict[str, Skill] = {}
+    warnings: list[str] = []
+    for folder in folders:
+        of_folder, faults = _read_folder(folder)
+        skills = {skill.name: skill for skill in of_folder} | skills
+        warnings += faults
+    return sorted(skills.values(), key=lambda skill: skill.name), warnings
+
+
+def _read_folder(folder: Path) -> tuple[list[Skill], list[str]]:
     skills: list[Skill] = []
     warnings: list[str] = []
     try:

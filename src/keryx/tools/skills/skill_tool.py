@@ -43,8 +43,8 @@ OtherSkills = Callable[[], Sequence[tuple[Skill, Sequence[SkillFile]]]]
 """Reads skills from elsewhere, with their files; `ToolFailedError` if they may not be used."""
 
 
-def skill_tool(folder: Path | None, others: OtherSkills | None = None) -> Tool:
-    """Return the tool for the skills of this folder (None: there are none), and for others."""
+def skill_tool(folders: Sequence[Path], others: OtherSkills | None = None) -> Tool:
+    """Return the tool for the skills of these folders, the first before the next, and others."""
 
     @tool(effects=uses("skills", writes=False), replay="safe", risk=Risk("none", changes=False))
     def skill(name: str, context: ToolContext) -> Any:
@@ -55,13 +55,15 @@ def skill_tool(folder: Path | None, others: OtherSkills | None = None) -> Tool:
         Args:
             name: The name of the skill.
         """
-        return _load(folder, others, name, context)
+        return _load(folders, others, name, context)
 
     return skill
 
 
-def _load(folder: Path | None, others: OtherSkills | None, name: str, context: ToolContext) -> Any:
-    chosen, files = _find(folder, others, name, context.token)
+def _load(
+    folders: Sequence[Path], others: OtherSkills | None, name: str, context: ToolContext
+) -> Any:
+    chosen, files = _find(folders, others, name, context.token)
     target = _copy(chosen, files, context)
     paths = [f"{target}/{file.name}" for file in files if file.name != FILE]
     if context.nested:
@@ -80,9 +82,9 @@ def _load(folder: Path | None, others: OtherSkills | None, name: str, context: T
 
 
 def _find(
-    folder: Path | None, others: OtherSkills | None, name: str, token: CancellationToken
+    folders: Sequence[Path], others: OtherSkills | None, name: str, token: CancellationToken
 ) -> tuple[Skill, list[SkillFile]]:
-    skills, _ = ([], []) if folder is None else read_skills(folder)
+    skills, _ = read_skills(*folders)
     for skill in skills:
         if skill.name == name:
             return skill, list(read_files(skill.folder, token))

@@ -39,8 +39,10 @@ _TEXT_TYPES: Final = (
     "x-sh",
     "sql",
 )
+# A comment ends with the first `-->`, so that there is one way only to read many of them.
 _HTML_START: Final = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|title|meta|div|p|h1|table|a)\b",
+    rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*"
+    rb"<(?:!doctype html|html|head|body|title|meta|div|p|h1|table|a)\b",
     re.IGNORECASE | re.DOTALL,
 )
 # Each of these reads every character once, whatever the input is.

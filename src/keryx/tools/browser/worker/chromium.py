@@ -116,7 +116,7 @@ class Chromium:
         assert self._context is not None
         page = await self._context.new_page()
         self._opened(page)
-        await self._control(page)
+        await self.control(page)
         return page
 
     def _opened(self, page: Page) -> None:
@@ -164,12 +164,13 @@ class Chromium:
             self.notes.append(f"the page asked {dialog.message[:200]!r}; it was dismissed")
             await dialog.dismiss()
 
-    async def _control(self, page: Page) -> CDPSession:
+    async def control(self, page: Page) -> CDPSession:
         """Return the session that reaches the page even while its script runs."""
         control = self._controls.get(page)
         if control is None:
             assert self._context is not None
             control = self._controls[page] = await self._context.new_cdp_session(page)
+            await control.send("Page.enable")  # pyright: ignore[reportUnknownMemberType] (of playwright)
         return control
 
     # -- steps
@@ -211,7 +212,7 @@ class Chromium:
         """Send a command that a busy page obeys too; `_answers` shows whether it did."""
         try:
             async with asyncio.timeout(STOPPED):
-                control = await self._control(page)
+                control = await self.control(page)
                 await control.send(command)  # pyright: ignore[reportUnknownMemberType] (of playwright)
         except (Error, TimeoutError):
             pass

@@ -33,6 +33,11 @@ class PageView:
         page = self._chromium.page
         requested, arrived = asyncio.Event(), asyncio.Event()
         self._chromium.downloads.started.clear()
+        # Playwright reports a window once it has an address; Chromium, when the page asks for it.
+        control = await self._chromium.control(page)
+
+        def on_window(_: object) -> None:
+            requested.set()
 
         def on_request(request: Request) -> None:
             if _is_navigation(request, page):
@@ -48,10 +53,11 @@ class PageView:
         listeners: dict[Any, Callable[[Any], None]] = {
             "request": on_request,
             "requestfailed": on_failure,
-            **dict.fromkeys(("domcontentloaded", "download", "close"), on_arrival),
+            **dict.fromkeys(("domcontentloaded", "download", "close", "popup"), on_arrival),
         }
         for event, listener in listeners.items():
             page.on(event, listener)
+        control.on("Page.windowOpen", on_window)
         try:
             yield
             await within(REACTION, requested.wait())
@@ -60,6 +66,7 @@ class PageView:
         finally:
             for event, listener in listeners.items():
                 page.remove_listener(event, listener)
+            control.remove_listener("Page.windowOpen", on_window)
         await self.loaded(self._chromium.page)
 
     async def loaded(self, page: Page) -> None:
@@ -77,6 +84,10 @@ class PageView:
         chromium = self._chromium
         page = chromium.page
         snapshot = await chromium.step(page.aria_snapshot(mode="ai", timeout=SNAPSHOT))
+        while chromium.page is not page:  # a window was opened or closed meanwhile
+            page = chromium.page
+            await self.loaded(page)
+            snapshot = await chromium.step(page.aria_snapshot(mode="ai", timeout=SNAPSHOT))
         lines = chromium.references.text(snapshot)
         text, left_out = excerpt(lines, start, most)
         title = await chromium.step(page.title())

@@ -16,6 +16,9 @@ from keryx.tools.mcp.wire.running import RunningCall, RunningCalls
 
 MOST_FIELDS: Final = 12
 """Fields of one form. Each is a question to a person."""
+MOST_CHOICES: Final = 200
+"""Choices of one field. Each has a line, and all are in the log."""
+LONGEST_CHOICE: Final = 500
 MOST_ATTEMPTS: Final = 3
 """How often a person is asked for a value of the right kind."""
 LONGEST_TEXT: Final = 2_000
@@ -54,7 +57,7 @@ class Asking:
                 return await self._ask_to_open(tool, params)
             return await self._ask_form(tool, params)
 
-        return await _asked(call, ask) or _CANCELLED
+        return await _answer(call, ask) or _CANCELLED
 
     async def sample(
         self, context: ClientRequestContext, params: mcp_types.CreateMessageRequestParams
@@ -68,7 +71,7 @@ class Asking:
         async def ask(tool: ToolContext) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:
             return await self._sample(tool, call, params)
 
-        return await _asked(call, ask) or _refused("the call has ended")
+        return await _answer(call, ask) or _refused("the call has ended")
 
     # -- elicitation
 
@@ -84,8 +87,8 @@ class Asking:
     async def _ask_form(
         self, tool: ToolContext, params: mcp_types.ElicitRequestFormParams
     ) -> mcp_types.ElicitResult:
-        fields = cast("Mapping[str, Any]", params.requested_schema.get("properties") or {})
-        if len(fields) > MOST_FIELDS:
+        fields = _fields(params.requested_schema.get("properties"))
+        if len(fields) > MOST_FIELDS or not all(map(_is_answerable, fields.values())):
             return _DECLINED
         if not fields:
             answer = await tool.ask(self._says(params.message), (YES, NO))
@@ -158,7 +161,7 @@ class Asking:
         )
 
 
-async def _asked(call: RunningCall, ask: Any) -> Any:
+async def _answer(call: RunningCall, ask: Any) -> Any:
     """Return what the call's person or model answers; None if the call ends before that."""
     try:
         return await call.ask(ask)
@@ -179,6 +182,12 @@ def _confirmed(answer: str | None) -> mcp_types.ElicitResult:
 def _fields(schema: object) -> Mapping[str, Any]:
     """Return a part of a form as fields; a server may send anything."""
     return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+
+
+def _is_answerable(schema: object) -> bool:
+    """Return whether a person can be asked for this field: its choices are few and short."""
+    choices = _choices(_fields(schema))
+    return len(choices) <= MOST_CHOICES and all(len(text) <= LONGEST_CHOICE for text in choices)
 
 
 def _choices(field: Mapping[str, Any]) -> tuple[str, ...]:

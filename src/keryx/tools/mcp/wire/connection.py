@@ -6,7 +6,7 @@ It lives in one task, because the package's cancel scopes must be left where the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, cast
 
 import mcp_types
@@ -19,7 +19,7 @@ from keryx.ports.tool_context import ToolContext
 from keryx.tools.mcp.listing import MOST_TOOLS, ListedTool, Listing, bounded
 from keryx.tools.mcp.wire.asking import Asking
 from keryx.tools.mcp.wire.pages import list_page
-from keryx.tools.mcp.wire.results import fields_of, parts_of, text_of
+from keryx.tools.mcp.wire.results import bound_checks, fields_of, parts_of, text_of
 from keryx.tools.mcp.wire.running import RunningCall, RunningCalls
 
 MOST_PAGES: Final = 100
@@ -38,11 +38,18 @@ class ConnectionLostError(ToolFailedError):
 class Connection:
     """An open connection, or one that is being opened."""
 
-    def __init__(self, server: str, group: Group, on_changed: Callable[[], None]) -> None:
-        """`on_changed` is called when the server says that its tools have changed."""
+    def __init__(
+        self,
+        server: str,
+        group: Group,
+        on_changed: Callable[[Connection], Coroutine[Any, Any, None]],
+    ) -> None:
+        """`on_changed` runs when the server says that its tools have changed, once at a time."""
         self.server = server
         self._group = group
         self._on_changed = on_changed
+        self._has_changed = False
+        self._changing: asyncio.Task[None] | None = None
         self._calls = RunningCalls()
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -102,6 +109,7 @@ class Connection:
         listening: asyncio.Task[None] | None = None
         try:
             async with client:
+                bound_checks(client.session)
                 self._client = client
                 self._opened.set_result(None)
                 listening = self._group.start(self._listen(client), name=f"listen {self.server}")
@@ -128,7 +136,7 @@ class Connection:
         try:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
-                    self._on_changed()
+                    self._note_change()
         except Exception as error:  # noqa: BLE001 (without it the tools are those of the first listing)
             del error
 
@@ -226,7 +234,21 @@ class Connection:
 
     async def _notified(self, message: IncomingMessage) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            self._on_changed()
+            self._note_change()
+
+    def _note_change(self) -> None:
+        """A server may say any number of times that its tools have changed."""
+        self._has_changed = True
+        if self._changing is None:
+            self._changing = self._group.start(self._change(), name=f"change {self.server}")
+
+    async def _change(self) -> None:
+        try:
+            while self._has_changed and self.is_open:
+                self._has_changed = False
+                await self._on_changed(self)
+        finally:
+            self._changing = None
 
 
 def described(error: BaseException) -> str:

@@ -11,7 +11,7 @@ import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
-from keryx.tools.mcp.settings import ServerSettings
+from keryx.tools.mcp.settings import LoginSettings, ServerSettings
 from keryx.tools.mcp.wire.oauth import InThread, oauth_provider
 
 CONNECT_TIMEOUT: Final = 30.0
@@ -36,7 +36,8 @@ def transport(
         has_key = any(name.lower() == "authorization" for name in settings.headers)
         auth = None
         if not has_key:
-            auth = await oauth_provider(settings.url, login_file, in_thread, on_login)
+            who = settings.oauth or LoginSettings()
+            auth = await oauth_provider(settings.url, login_file, in_thread, on_login, who)
         opened: httpx2.AsyncClient = await in_thread(_new_client, settings, auth)
         async with (
             opened as client,

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -25,6 +26,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from keryx.decoding import decode_json
+from keryx.tools.mcp.settings import LoginSettings
 from keryx.tools.mcp.stored import write_private
 
 LOGIN_PATIENCE: Final = 600.0
@@ -54,9 +56,17 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 class LoginFile:
     """The tokens of one server. The interface is that of the package's `TokenStorage`."""
 
-    def __init__(self, path: Path, login: Login, in_thread: InThread) -> None:
+    def __init__(
+        self,
+        path: Path,
+        login: Login,
+        in_thread: InThread,
+        client: OAuthClientInformationFull | None = None,
+    ) -> None:
+        """`client` was registered by hand; None: Keryx registers itself."""
         self._path = path
         self._in_thread = in_thread
+        self._client = client
         self.login = login
 
     async def get_tokens(self) -> OAuthToken | None:
@@ -66,7 +76,7 @@ class LoginFile:
         await self._store(tokens=tokens.model_dump(mode="json", exclude_none=True))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return _checked(OAuthClientInformationFull, self.login.client)
+        return self._client or _checked(OAuthClientInformationFull, self.login.client)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         await self._store(client=client_info.model_dump(mode="json", exclude_none=True))
@@ -77,12 +87,25 @@ class LoginFile:
 
 
 async def oauth_provider(
-    url: str, path: Path, in_thread: InThread, on_login: OnLogin
+    url: str, path: Path, in_thread: InThread, on_login: OnLogin, who: LoginSettings
 ) -> OAuthClientProvider:
     """Return the authentication for requests to that server. It does nothing until a 401."""
     login: Login = await in_thread(_read, path, url)
+    redirect = AnyUrl(f"http://127.0.0.1:{login.port}{CALLBACK}")
+    client = None
+    if who.client_id is not None:
+        client = OAuthClientInformationFull(
+            client_id=who.client_id,
+            client_secret=who.client_secret,
+            redirect_uris=[redirect],
+            token_endpoint_auth_method="client_secret_basic" if who.client_secret else "none",
+        )
+    storage = LoginFile(path, login, in_thread, client)
+    if not who.person:
+        assert who.client_id is not None
+        assert who.client_secret is not None, "the settings were checked"
+        return ClientCredentialsOAuthProvider(url, storage, who.client_id, who.client_secret)
     listener = Listener(login.port)
-    redirect = f"http://127.0.0.1:{login.port}{CALLBACK}"
 
     async def redirected(address: str) -> None:
         if not address.startswith(("http://", "https://")):
@@ -100,13 +123,14 @@ async def oauth_provider(
         server_url=url,
         client_metadata=OAuthClientMetadata(
             client_name="Keryx",
-            redirect_uris=[AnyUrl(redirect)],
+            redirect_uris=[redirect],
             grant_types=["authorization_code", "refresh_token"],
             response_types=["code"],
         ),
-        storage=LoginFile(path, login, in_thread),
+        storage=storage,
         redirect_handler=redirected,
         callback_handler=answered,
+        client_metadata_url=who.metadata_url,
     )
 
 

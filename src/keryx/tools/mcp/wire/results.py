@@ -9,8 +9,11 @@ from typing import Any, Final
 
 import mcp_types
 import msgspec
+from mcp.client.session import ClientSession
 
+from keryx.errors import ToolFailedError
 from keryx.messages import Image, Json, Part, Text, well_formed
+from keryx.tools.mcp.schemas import ArgumentsCheck
 
 MOST_BLOCKS: Final = 100
 LONGEST_TEXT: Final = 400_000
@@ -20,6 +23,30 @@ IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 Keep = Callable[[bytes], Awaitable[str]]
 """Stores a blob of the session; returns its name."""
+
+
+def bound_checks(session: ClientSession) -> None:
+    """Let the session check results as arguments are checked, within limits.
+
+    The package checks them with the patterns and references of the server, which may take for
+    ever, in the loop of the host. It has no setting for that.
+    """
+
+    async def check(name: str, result: mcp_types.CallToolResult) -> None:
+        schema = session._tool_output_schemas.get(name)  # pyright: ignore[reportPrivateUsage]
+        if schema is None:
+            return
+        if (
+            result.structured_content is None
+            and "structured_content" not in result.model_fields_set
+        ):
+            raise ToolFailedError(f"{name} promises structured content, and returned none")
+        if problems := ArgumentsCheck(schema).problems(result.structured_content):
+            raise ToolFailedError(
+                f"{name} returned what it does not promise: {'; '.join(problems)}"
+            )
+
+    session.validate_tool_result = check
 
 
 async def parts_of(result: mcp_types.CallToolResult, keep: Keep) -> list[Part]:

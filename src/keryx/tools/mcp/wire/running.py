@@ -74,7 +74,8 @@ class RunningCall:
             if asking is not None:
                 asking.cancel()
             for _, answered in self._requests:
-                answered.set_result(None)
+                if not answered.done():  # else the server has withdrawn its request
+                    answered.set_result(None)
 
     async def _handle(self, request: Request, answered: asyncio.Future[Any]) -> None:
         """Answer one request. The time that a person takes does not count as the server's."""
