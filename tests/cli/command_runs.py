@@ -155,18 +155,18 @@ class World:
 def _finish(
     process: subprocess.Popen[bytes], stdin: bytes, *, endless: bool
 ) -> tuple[bytes, bytes]:
-    seen = b""
+    output = b""
     try:
         if endless and process.stdout is not None:
             for line in process.stdout:
-                seen += line
+                output += line
                 if UP in line:
                     process.send_signal(signal.SIGINT)
                     break
         out, err = process.communicate(stdin, timeout=PATIENCE)
     finally:
         process.kill()
-    return seen + (out or b""), err or b""
+    return output + (out or b""), err or b""
 
 
 def _broken_pipe() -> int:

@@ -26,6 +26,7 @@ PLAUSIBLE = {
     "folder": ".",
     "name": "a name",
     "revoke name": "made before",
+    "link": "all",
     "pull name": "smollm2",
     "tool": "list_files",
     "key": "limits.steps",
@@ -98,7 +99,13 @@ def _below(
     before: tuple[tuple[int, argparse.Action], ...],
 ) -> Iterator[Leaf]:
     actions = parser._actions
-    takes_value = [action for action in actions if action.option_strings and action.nargs != 0]
+    # `--home` may stand after the command and after the verb; once is enough here.
+    inherited = {action.dest for _, action in before}
+    takes_value = [
+        action
+        for action in actions
+        if action.option_strings and action.nargs != 0 and action.dest not in inherited
+    ]
     options = (*before, *((len(words), action) for action in takes_value))
     subs = [action for action in actions if isinstance(action.choices, dict)]
     if not subs:

@@ -49,7 +49,7 @@ def test_settings_are_shown_and_changed(tmp_path: Path) -> None:
     before = file.read_text()
     for words, says in (
         (("set", "limits.stepz", "1"), 'did you mean "steps"'),
-        (("set", "limits.steps", "many"), "Expected `int | null`"),
+        (("set", "limits.steps", "many"), "nothing was changed: Expected `int | null`"),
         (("set", "toolsets.x", '["read_fil"]'), "did you mean 'read_file'"),
         (("get", "nothing.at.all"), "is not set"),
         (("set", "a..b", "1"), "is not the name of a setting"),

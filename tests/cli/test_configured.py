@@ -118,9 +118,9 @@ def test_ctrl_c_while_a_person_is_asked_ends_the_command(tmp_path: Path) -> None
     ) as process:
         os.close(theirs)
         try:
-            seen = b""
-            while b"[N] Deny:" not in seen:
-                seen += os.read(ours, 1000)
+            output = b""
+            while b"[N] Deny:" not in output:
+                output += os.read(ours, 1000)
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=30)
             said = os.read(ours, 10_000)

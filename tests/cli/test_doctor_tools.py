@@ -58,3 +58,14 @@ def test_it_says_what_a_missing_tool_needs(
 def test_it_says_which_model_a_tool_needs(tmp_path: Path, purpose: str) -> None:
     shown = keryx(tmp_path, "doctor").stdout
     assert f'set {purpose} = "provider:name" in [models.auxiliary]' in " ".join(shown.split())
+
+
+def test_it_names_own_tools_and_servers_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir(mode=0o700)
+    (tmp_path / "tools" / "broken.py").write_text("def (")
+    (tmp_path / "tools" / "broken.py").chmod(0o600)
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"wrong": {"comand": "x"}}}')
+    shown = " ".join(keryx(tmp_path, "doctor").stdout.split())
+    assert "! tools" in shown
+    assert "broken.py: SyntaxError" in shown
+    assert "the MCP server 'wrong' cannot be used" in shown

@@ -86,10 +86,10 @@ def at_a_terminal(words: Sequence[str], home: Path) -> Generator[tuple[Any, int]
 
 
 def seen_until(ours: int, text: bytes) -> bytes:
-    seen = b""
-    while text not in seen:
-        seen += os.read(ours, 1000)
-    return seen
+    output = b""
+    while text not in output:
+        output += os.read(ours, 1000)
+    return output
 
 
 # -- words

@@ -71,3 +71,37 @@ def test_an_unknown_command_is_refused_by_name() -> None:
 
 def test_the_version_is_the_package_s() -> None:
     assert keryx("--version").stdout.startswith("keryx 0.")
+
+
+def test_the_home_may_stand_before_and_after_the_command_and_the_verb(tmp_path: Path) -> None:
+    run = keryx("run", "--home", str(tmp_path), "--model", "scripted:demo", "Hello")
+    assert run.returncode == 0, run.stderr
+    before = keryx("sessions", "--home", str(tmp_path), "list")
+    after = keryx("sessions", "list", "--home", str(tmp_path))
+    assert "Hello" in before.stdout
+    assert after.stdout == before.stdout
+    for words in (("--home", str(tmp_path)), (f"--home={tmp_path}",)):
+        assert keryx(*words, "sessions", "list").stdout == before.stdout
+    elsewhere = keryx("sessions", "--home", "wrong", "list", "--home", str(tmp_path))
+    assert elsewhere.stdout == before.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("sessions", "--limit", "4", "list"), 'write "--limit" after "list"'),
+        (("sessions", "--tag=work", "list"), 'write "--tag" after "list"'),
+        (("sessions", "lst"), 'unknown verb "lst"; did you mean "list"?'),
+        (("sessions", "list", "--limt", "4"), 'unknown option "--limt"; did you mean "--limit"?'),
+        (("--home", "x", "rn"), 'unknown command "rn"; did you mean "run"?'),
+        (("--model", "openai:x", "run", "hi"), 'write "--model" after "run"'),
+        (("--sesion", "x"), 'unknown option "--sesion"; did you mean "--session"?'),
+        (("tools", "--home", "x", "cal"), 'unknown verb "cal"; did you mean "call"?'),
+    ],
+)
+def test_words_at_the_wrong_place_are_refused_with_the_right_one(
+    words: tuple[str, ...], advice: str
+) -> None:
+    result = keryx(*words)
+    assert result.returncode == 2
+    assert advice in result.stderr

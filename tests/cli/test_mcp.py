@@ -31,11 +31,15 @@ def test_each_server_is_shown_with_its_tools_or_with_why_it_does_not_work(tmp_pa
         tmp_path / "home",
         fine={"command": sys.executable, "args": ["-S", RAW, "plain"]},
         dead={"command": sys.executable, "args": ["-S", RAW, "dies at once"]},
+        sly={"command": sys.executable, "args": ["-S", RAW, "escapes"]},
         off={"command": "x", "disabled": True},
         wrong={"comand": "x"},
     )
     assert "fine: 1 tools\n  mcp_fine_echo  Say it again." in result.stdout
     assert "dead: does not work: its program ended (exit code 7)" in result.stdout
+    assert "Nothing to see." in result.stdout
+    assert "\x1b" not in result.stdout, "a terminal would obey it"
+    assert "\u202e" not in result.stdout
     assert "off: not enabled" in result.stdout
     assert 'did you mean "command"?' in result.stderr
     assert result.returncode == 1

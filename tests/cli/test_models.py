@@ -12,6 +12,9 @@ from keryx.app.models.listing import list_models
 from keryx.config import Provider
 from keryx.models.embedded.model_file import FOLDER, SMOLLM2
 from keryx.models.http import model_clients
+from keryx.models.servers.connection_test import try_out
+from keryx.models.servers.discovery import MAX_MODELS
+from keryx.models.servers.providers import key_header
 from keryx.testing.modelserver import ModelServer
 from tests.app.hosts import PATIENCE, keryx, keryx_beside
 
@@ -61,6 +64,77 @@ async def test_a_server_that_never_answers_is_given_up_and_the_others_are_listed
         await clients.close()
     assert models == ("works:good",)
     assert [problem.partition(":")[0] for problem in problems] == ["also", "hangs"]
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic", "gemini"])
+async def test_a_list_that_comes_in_many_parts_is_read_whole(api: str) -> None:
+    names = [f"vendor/a-model-of-many-{number:05}" for number in range(10_000)]
+    clients = model_clients()
+    async with asyncio.timeout(PATIENCE), ModelServer([], models=names) as server:
+        provider = Provider(server.url_of(api), format=api)
+        models, problems = await list_models(clients.get, {"large": provider})
+    await clients.close()
+    assert problems == ()
+    assert models == tuple(f"large:{name}" for name in names[:MAX_MODELS])
+
+
+async def serve_once(answer: bytes) -> tuple[asyncio.Server, str, list[bytes]]:
+    """A server that answers every request with these bytes, and what it was asked."""
+    asked: list[bytes] = []
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(reply, "127.0.0.1", 0)
+    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", asked
+
+
+async def test_a_list_without_anything_around_it_is_read() -> None:
+    body = (
+        b'[{"id":"meta/chat","type":"chat"},{"id":"meta/words","type":"language"},'
+        b'{"id":"meta/vectors","type":"embedding"},{"id":"meta/safe","type":"moderation"}]'
+    )
+    server, url, _ = await serve_once(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    clients = model_clients()
+    async with asyncio.timeout(PATIENCE), server:
+        listed = await list_models(clients.get, {"together": Provider(url)})
+    await clients.close()
+    assert listed == (("together:meta/chat", "together:meta/words"), ())
+
+
+async def test_a_deployment_is_tested_at_its_own_address() -> None:
+    server, url, asked = await serve_once(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    clients = model_clients()
+    async with asyncio.timeout(PATIENCE), server:
+        tried = await try_out(clients.get, f"{url}/deployments/{{model}}?v=1", "k", "mine")
+    await clients.close()
+    assert tried.model == "mine"
+    assert asked[0].startswith(b"POST /v1/deployments/mine/chat/completions?v=1 ")
+    assert key_header("https://mine.openai.azure.com/openai/deployments/{model}") == "api-key"
+    assert key_header("https://api.openai.com/v1") == "Authorization"
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic", "gemini"])
+async def test_a_key_does_not_follow_a_redirect(api: str) -> None:
+    target, target_url, asked = await serve_once(b"HTTP/1.1 204 No Content\r\n\r\n")
+    source, url, _ = await serve_once(
+        b"HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n"
+        % target_url.encode()
+    )
+    clients = model_clients()
+    async with asyncio.timeout(PATIENCE), source, target:
+        provider = Provider(url, "sk-secret-0123", format=api)
+        models, (problem,) = await list_models(clients.get, {"moved": provider})
+    await clients.close()
+    assert models == ()
+    assert "302" in problem
+    assert asked == []
 
 
 def test_with_nothing_configured_it_says_what_to_do(tmp_path: Path) -> None:

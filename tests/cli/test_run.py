@@ -57,12 +57,12 @@ def test_wrong_input_is_refused_with_a_reason(tmp_path: Path) -> None:
 def read_until(process: subprocess.Popen[str], text: str) -> str:
     """What it prints, up to and with this text."""
     assert process.stdout is not None
-    seen = ""
-    while text not in seen:
+    output = ""
+    while text not in output:
         letter = process.stdout.read(1)
-        assert letter, f"it ended after {seen!r}"
-        seen += letter
-    return seen
+        assert letter, f"it ended after {output!r}"
+        output += letter
+    return output
 
 
 def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_ctrl_c_at_a_terminal_says_how_the_turn_ended(tmp_path: Path) -> None:
     ):
         os.close(theirs)
         try:
-            seen = b""
-            while b"Half" not in seen:
-                seen += os.read(ours, 1000)
+            output = b""
+            while b"Half" not in output:
+                output += os.read(ours, 1000)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
         finally:
@@ -172,12 +172,12 @@ def test_an_answer_that_fits_after_the_model_was_told_is_the_one_that_is_printed
 
 
 def test_what_is_no_schema_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    for given, said in (
+    for schema, said in (
         ("missing.json", "cannot be read"),
         ("{", "is not JSON"),
         ('{"type": 5}', "is not a JSON schema"),
     ):
-        result = keryx(tmp_path, "run", "--model", "scripted:demo", "--schema", given, "Hi")
+        result = keryx(tmp_path, "run", "--model", "scripted:demo", "--schema", schema, "Hi")
         assert result.returncode == 1
         assert said in result.stderr
 

@@ -20,6 +20,19 @@ WRITE = {
 }
 
 
+def test_a_title_from_elsewhere_is_one_line_that_no_terminal_obeys(tmp_path: Path) -> None:
+    messages = [{"role": "assistant", "content": "needle \x1b[2J\x07 in hay"}]
+    title = f"\x1b[31mred {'y' * 9_000}\nmore"
+    (tmp_path / "s.json").write_text(json.dumps({"title": title, "messages": messages}))
+    home = tmp_path / "home"
+    assert keryx(home, "sessions", "import", str(tmp_path / "s.json")).returncode == 0
+    for arguments in (("list",), ("search", "needle")):
+        (line,) = keryx(home, "sessions", *arguments).stdout.splitlines()
+        assert "red yyy" in line
+        assert line.isprintable()
+        assert len(line) < 300
+
+
 @pytest.mark.promise("page20.18")
 def test_sessions_are_tagged_and_listed_by_tag(tmp_path: Path) -> None:
     home = tmp_path / "home"
@@ -60,6 +73,23 @@ def test_what_was_said_is_found_forked_and_exported(tmp_path: Path) -> None:
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert keryx(home, "sessions", "delete", name).returncode == 0
     assert keryx(home, "sessions", "search", "caduceus").stdout.split()[0] == fork
+
+
+def test_a_session_with_an_effort_that_no_longer_exists_still_opens(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with model_server(home, {"text": "Answered."}, repeat=True):
+        assert keryx(home, "run", "hello").returncode == 0
+        name = only_session(home)
+        exported = keryx(home, "sessions", "export", "--format", "json", name).stdout
+        assert keryx(home, "sessions", "delete", name).returncode == 0
+        file = tmp_path / "old.json"
+        file.write_text(exported.replace('"effort":null', '"effort":"banana"'))
+        imported = keryx(home, "sessions", "import", str(file))
+        assert imported.returncode == 0, imported.stderr
+        name = only_session(home)
+        assert '"effort":"banana"' in keryx(home, "sessions", "show", "--json", name).stdout
+        result = keryx(home, "run", "--session", name, "--model", "scripted:demo", "more")
+        assert result.returncode == 0, result.stderr
 
 
 def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ NOBODY = str(Path(__file__).with_name("nobody"))
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
 PRINTS_NOTHING = {
     *(f"sessions {verb}" for verb in ("delete", "undo", "diff", "revert", "tag")),
+    *("sessions links", "sessions unshare"),  # the session has no links
     *("tokens revoke", "approvals remove", "config set", "config unset", "users list"),
     "chat",  # nobody says anything here
 }

@@ -156,12 +156,12 @@ def test_a_person_at_a_terminal_chooses_how_far_always_goes(
                 os.close(theirs)
                 try:
                     for waited_for, typed in ((b"[N] Deny:", b"a\n"), (b"which [1]:", b"2\n")):
-                        seen = b""
-                        while waited_for not in seen:
-                            seen += os.read(ours, 1000)
+                        output = b""
+                        while waited_for not in output:
+                            output += os.read(ours, 1000)
                         os.write(ours, typed)
-                    assert b"1 terminal: rm -rf .git, in sessions that work in" in seen
-                    assert b"2 terminal: rm -rf .git, in every folder" in seen
+                    assert b"1 terminal: rm -rf .git, in sessions that work in" in output
+                    assert b"2 terminal: rm -rf .git, in every folder" in output
                     process.communicate(timeout=30)
                 finally:
                     process.kill()

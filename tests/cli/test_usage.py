@@ -90,6 +90,13 @@ async def test_usage_is_grouped_by_day_model_purpose_session_and_tool(tmp_path: 
     for by, name in (("day", today), ("model", "scripted:a"), ("session", session_id)):
         (group,) = groups("--by", by).values()
         assert (group["name"], group["requests"], group["cost"]) == (name, 3, 1.5)
+    for by in ("day", "session"):
+        (group,) = groups("--by", by).values()
+        assert (group["turns"], group["failed_turns"]) == (1, 0)
+        head, row = usage(tmp_path, "--by", by).splitlines()
+        assert head.split()[-3:-1] == ["turns", "failed"]
+        assert row.split()[-3:-1] == ["1", "0"]
+    assert "turns" not in usage(tmp_path)
     purposes = groups("--by", "purpose")
     assert {name: group["requests"] for name, group in purposes.items()} == {
         "turn": 2,

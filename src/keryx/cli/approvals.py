@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -14,11 +13,11 @@ from keryx.app import Keryx
 from keryx.app.services.approval_rules import configured_rules, try_command
 from keryx.cli.screens.approval_prompt import needs_in_words
 from keryx.cli.values import folder
+from keryx.dates import time_text
 from keryx.engine.approvals import KeptRule, rule_in_words
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     list_ = verbs.add_parser("list", help="show the rules and what each allows")
     list_.add_argument("--json", action="store_true", help="print one rule per line, as JSON")
@@ -97,4 +96,4 @@ async def _test(app: Keryx, options: argparse.Namespace) -> int:
 def _creation_date(rule: KeptRule) -> str:
     if rule.made_at is None:
         return "some time ago   "
-    return f"{datetime.fromtimestamp(rule.made_at, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return time_text(rule.made_at)

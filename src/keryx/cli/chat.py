@@ -10,27 +10,14 @@ import argparse
 import sys
 
 from keryx.aio.loops import run_loop
-from keryx.cli.values import folder
+from keryx.cli.session_flags import add_session_flags, begin_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--continue", dest="last", action="store_true", help="continue the last session"
     )
-    parser.add_argument("--session", help="continue this session")
-    parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
-    parser.add_argument("--workspace", type=folder, help="the folder to work in; default: this")
-    parser.add_argument("--personality", help="a personality from config.toml")
-    parser.add_argument("--tools", help="only these tools and toolsets, comma-separated; '': none")
-    parser.add_argument(
-        "--approve",
-        choices=("ask", "auto", "never"),
-        help="which calls need approval; ask: all that change something; auto: risky ones",
-    )
-    parser.add_argument(
-        "--read-only", action="store_true", help="refuse calls that change anything"
-    )
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    add_session_flags(parser)
     parser.add_argument(
         "--plain", action="store_true", help="plain lines, for screen readers; moves no cursor"
     )
@@ -38,8 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if not options.last:
+        begin_here(options)
     if _is_plain(options):
-        from keryx.cli.chatting.plain_chat import run_plain  # noqa: PLC0415 (loads the library)
+        from keryx.cli.chatting.plain.plain_chat import run_plain  # noqa: PLC0415 (loads the library)
 
         return run_loop(run_plain(options))
     return run_loop(_on_screen(options))

@@ -23,7 +23,6 @@ KEY_HELP = "the setting, such as limits.steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verbs.add_parser("path", help="print where config.toml is")
     get = verbs.add_parser("get", help="print a setting, or all, as JSON; secrets are hidden")

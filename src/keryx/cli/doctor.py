@@ -15,6 +15,7 @@ from typing import Final
 from keryx import config
 from keryx.aio.loops import run_loop
 from keryx.app.host.homes.host_address import new_tmp
+from keryx.app.memory_hosting.memory_check import check_memory
 from keryx.app.models import Models
 from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, load_now, names_in_use
@@ -47,7 +48,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--workspace", type=folder, default=".", help="the folder to check")
     parser.add_argument(
         "--install", metavar="NAME", help="install what an optional part needs: web, browser, all"
@@ -79,6 +79,7 @@ async def _check(home: str | None, workspace: Path) -> list[Finding]:
     async with Runtime() as runtime:
         findings += await runtime.bridge.to_thread(lambda: list(_on_disk(loaded)))
         findings.append(_model(loaded))
+        findings += await _memory(runtime, loaded)
         findings.append(await _confinement(runtime, loaded, workspace))
         findings.append(_limits())
     return findings
@@ -104,23 +105,22 @@ def _on_disk(loaded: Config) -> Iterator[Finding]:
 def _tools(loaded: Config) -> Finding:
     """Return how many tools work here, and what the others need."""
     built_in, needs = Tools.built_in(loaded), Tools.missing(loaded)
-    sets = built_in.sets
-    own, _ = load_now(loaded.home, names_in_use(built_in))
+    own, faults = load_now(loaded.home, names_in_use(built_in))
     try:
-        with_named_sets(built_in.plus(TOOLSET, own), loaded)
+        sets = with_named_sets(built_in.plus(TOOLSET, own), loaded).sets
     except ConfigurationError as error:
-        return Finding(BAD, "tools", str(error))
+        return Finding(BAD, "tools", str(error), faults)
     count = sum(map(len, sets.values()))
-    parts = sorted({part for need in needs for part in _parts(need)})
-    hints = (*needs, *(f"to install this: keryx doctor --install {part}" for part in parts))
+    hints = (*map(_with_command, needs), *faults, *loaded.mcp.problems)
     return Finding(
-        PARTLY if needs else GOOD, "tools", f"{count} in {', '.join(filter(sets.get, sets))}", hints
+        PARTLY if hints else GOOD, "tools", f"{count} in {', '.join(filter(sets.get, sets))}", hints
     )
 
 
-def _parts(need: str) -> list[str]:
-    """Return the optional parts that a text about a missing thing names."""
-    return ["browser"] if need.startswith("the browser") else _PART.findall(need)
+def _with_command(need: str) -> str:
+    """Add the command that installs the optional part that a text about a missing thing names."""
+    parts = ["browser"] if need.startswith("the browser") else _PART.findall(need)
+    return "".join([need, *(f" (or: keryx doctor --install {part})" for part in parts)])
 
 
 def _can_write(folder: Path) -> bool:
@@ -140,6 +140,19 @@ def _model(loaded: Config) -> Finding:
     except ModelError as error:
         return Finding(PARTLY, "model", error.message, (error.hint,))
     return Finding(GOOD, "model", models.default)
+
+
+async def _memory(runtime: Runtime, loaded: Config) -> list[Finding]:
+    """Return what of the memory works; nothing if no provider is configured."""
+    if not loaded.memory.providers:
+        return []
+    try:
+        check = await check_memory(runtime, loaded)
+    except KeryxError as error:
+        return [Finding(BAD, "memory", str(error))]
+    mark = BAD if check.is_broken else PARTLY if check.problems else GOOD
+    names = "it cannot be used" if check.is_broken else ", ".join(check.usable)
+    return [Finding(mark, "memory", names or "no provider works", check.problems)]
 
 
 async def _confinement(runtime: Runtime, loaded: Config, workspace: Path) -> Finding:

@@ -19,8 +19,9 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
 from keryx.app.host.guests.temporary_sessions import temporary
-from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
+from keryx.cli.screens.approval_prompt import Asker, is_attended
 from keryx.cli.screens.outcomes import CallLines
+from keryx.cli.session_flags import APPROVE_HELP
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder, seconds
 from keryx.config import DEFAULT
@@ -44,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, default=3600.0, help="seconds after which the script is ended"
     )
     parser.add_argument("--approve", choices=("ask", "auto", "never"), help=APPROVE_HELP)
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
 
 

@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workspace", type=folder, default=".", help="the folder of new sessions; default: ."
     )
     parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
 
 def run(options: argparse.Namespace) -> int:

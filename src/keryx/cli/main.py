@@ -40,6 +40,12 @@ COMMANDS: Final = {
 NEEDS_WEB: Final = ("serve", "tokens", "users")
 """The commands that need the extra `web`."""
 
+OWN_OPTIONS: Final = ("-h", "--help", "--version")
+"""The options of `keryx` itself."""
+
+WITHOUT_HOME: Final = ("demo",)
+"""The commands that use a home of their own. All others have `--home`."""
+
 FAILED: Final = 1
 USAGE: Final = 2
 FAULT: Final = 70
@@ -47,6 +53,8 @@ FAULT: Final = 70
 # Shells report a program that a signal ended as 128 plus the signal's number.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+
+_HOME_HELP: Final = "where state lives; default: KERYX_HOME"
 
 EPILOG: Final = """\
 `keryx COMMAND --help` explains a command.
@@ -98,19 +106,42 @@ def parse(words: Sequence[str]) -> Command | int:
             file=sys.stderr,
         )
         return USAGE
-    if not words and sys.stdin.isatty() and sys.stdout.isatty():
-        words = ("chat",)
-    if not words:
+    name, words = _named_command(words)
+    if name is None:
         command_parser().print_help()
         return USAGE
-    if words[0] not in COMMANDS:
+    if name not in COMMANDS:
         parser = command_parser()
-        if not words[0].startswith("-"):
-            parser.error(unknown("command", words[0], COMMANDS))
-        parser.parse_args(words)  # --help, --version, or an error
+        if not name.startswith("-"):
+            parser.error(unknown("command", name, COMMANDS))
+        parser.parse_args([name])  # --help, --version, or an error
         return USAGE
-    module = _load(words[0])
-    return Command(module.run, parser_of(words[0], module).parse_args(words[1:]))
+    module = _load(name)
+    return Command(module.run, parser_of(name, module).parse_args(words))
+
+
+def _named_command(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return the name of the command, and its words: --home may stand before the name.
+
+    Options without a name are those of the chat, which also starts if a person types nothing more.
+    """
+    ahead, rest = _split_home(words)
+    if not rest:
+        is_at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        return ("chat" if is_at_terminal else None), ahead
+    first = rest[0]
+    if first in OWN_OPTIONS or not first.startswith("-"):
+        return first, (*ahead, *rest[1:])
+    if (name := next((word for word in rest if word in COMMANDS), None)) is not None:
+        command_parser().error(f'write "{first.partition("=")[0]}" after "{name}"')
+    return "chat", words
+
+
+def _split_home(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the --home at the beginning, with its value, and the rest."""
+    if words and words[0].startswith("--home="):
+        return words[:1], words[1:]
+    return (words[:2], words[2:]) if words and words[0] == "--home" else ((), words)
 
 
 def exit_code(work: Callable[[], int]) -> int:
@@ -196,7 +227,14 @@ def parser_of(name: str, module: ModuleType | None = None) -> argparse.ArgumentP
     """Return the parser of one command."""
     command = module or _load(name)
     parser = Parser(prog=f"keryx {name}", description=command.__doc__)
+    if name in WITHOUT_HOME:
+        command.add_arguments(parser)
+        return parser
+    parser.add_argument("--home", help=_HOME_HELP)
     command.add_arguments(parser)
+    for verb in parser.verbs().values():
+        # Suppressed: a verb without the option must not take back what stands before the verb.
+        verb.add_argument("--home", default=argparse.SUPPRESS, help=_HOME_HELP)
     return parser
 
 
@@ -211,29 +249,45 @@ def unknown(kind: str, word: str, choices: Iterable[str]) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that suggests the nearest option for an unknown one."""
+    """An argument parser that says what to write instead of an unknown option."""
 
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride] (one way to call it)
         self, words: Sequence[str]
     ) -> argparse.Namespace:
+        verb = next((word for word in words if word in self.verbs()), None)
+        # Looked for first: argparse would take the value of such an option for the verb.
+        for word in words[: words.index(verb)] if verb is not None else ():
+            if (option := word.partition("=")[0]) in self._misplaced(verb):
+                self.error(f'write "{option}" after "{verb}"')
         options, surplus = self.parse_known_args(words)
         for word in surplus:
             if word.startswith("-"):
-                self.error(unknown("option", word.partition("=")[0], self._long_options(words)))
+                names = sorted({*self._long_options(), *self._misplaced(verb)})
+                self.error(unknown("option", word.partition("=")[0], names))
         if surplus:
             self.error(f'unexpected argument "{surplus[0]}"; quote a text that has spaces')
         return options
 
-    def _long_options(self, words: Sequence[str]) -> list[str]:
-        """Return the long options of this parser and of the verb that is used."""
-        names: set[str] = set()
+    def verbs(self) -> Mapping[str, Parser]:
+        """Return the parsers of the verbs of a command by name; empty: it has none."""
         for action in self._actions:
-            names.update(action.option_strings)
-            verbs = cast("Mapping[str, Parser] | None", action.choices)
-            if isinstance(verbs, Mapping):
-                for word in verbs.keys() & set(words):
-                    names.update(verbs[word]._option_string_actions)
-        return sorted(name for name in names if name.startswith("--"))
+            if isinstance(action.choices, Mapping):
+                return cast("Mapping[str, Parser]", action.choices)
+        return {}
+
+    def _misplaced(self, verb: str | None) -> list[str]:
+        """Return the long options that only the verb has, and not its command."""
+        options = [] if verb is None else self.verbs()[verb]._long_options()
+        return [option for option in options if option not in self._long_options()]
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        verbs = self.verbs()
+        if isinstance(action.choices, Mapping) and value not in verbs:
+            self.error(unknown("verb", f"{value}", verbs))
+        super()._check_value(action, value)
+
+    def _long_options(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
 
 
 class _Version(argparse.Action):

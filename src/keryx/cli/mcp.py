@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from typing import Final
 
 from keryx.aio.loops import run_loop
 from keryx.app import Runtime
 from keryx.app.host.homes.host_address import new_tmp
 from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
+from keryx.cli.chatting.pieces import one_line
 from keryx.config import Config, load
 from keryx.tools.mcp.server import McpServer
 
+LONGEST_LINE: Final = 4_000
+"""Characters of a server's text. An address for a login is long."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verbs.add_parser("list", help="connect to all servers, and show their tools")
 
@@ -52,18 +56,23 @@ async def _show(server: McpServer) -> int:
     """Wait for one server, and print what it offers."""
     await server.wait_listed()
     if server.login is not None:
-        print(f"keryx: {server.name} needs a login: open {server.login}", file=sys.stderr)
+        print(f"keryx: {server.name} needs a login: open {_shown(server.login)}", file=sys.stderr)
         sys.stderr.flush()
         while server.state == "connecting":
             await server.list()
             await asyncio.sleep(0)
     if server.state != "ready":
-        print(f"{server.name}: does not work: {server.fault}")
+        print(f"{server.name}: does not work: {_shown(server.fault)}")
         return 1
     print(f"{server.name}: {len(server.tools)} tools")
     for tool in server.tools:
         lines = tool.listed.description.strip().splitlines() or [""]
-        print(f"  {tool.name}  {lines[0]}")
+        print(f"  {tool.name}  {_shown(lines[0])}")
     for problem in server.problems:
-        print(f"keryx: {server.name}: {problem}", file=sys.stderr)
+        print(f"keryx: {server.name}: {_shown(problem)}", file=sys.stderr)
     return 0
+
+
+def _shown(text: str) -> str:
+    """Return a text of a server without characters that the terminal would obey."""
+    return one_line(text, LONGEST_LINE)

@@ -19,7 +19,6 @@ FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     pull = verbs.add_parser("pull", help="download a model and check it: smollm2, 93 MB")
     pull.add_argument("name", help="the name of the model")

@@ -18,13 +18,21 @@ from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
-from keryx.app import Keryx, TurnHandle
+from keryx.app import Keryx, SessionHandle, TurnHandle
+from keryx.cli.chatting.pieces import printable
+from keryx.cli.main import USAGE
 from keryx.cli.schema import read_schema
-from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
+from keryx.cli.screens.approval_prompt import Asker, is_attended
 from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.screens.plan_block import PlanBlock
+from keryx.cli.session_flags import (
+    add_session_flags,
+    begin_here,
+    change_session,
+    in_words,
+    tool_names,
+)
 from keryx.cli.streams import read_stdin, write_json
-from keryx.cli.values import folder
 from keryx.config import DEFAULT
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
@@ -33,16 +41,7 @@ SCHEMA_MISMATCH: Final = 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", help="the message; - or nothing: read it from stdin")
-    parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
-    parser.add_argument("--session", help="continue this session")
-    parser.add_argument("--workspace", type=folder, default=".", help="the folder to work in")
-    parser.add_argument("--personality", help="a personality from config.toml")
-    parser.add_argument("--tools", help="only these tools and toolsets, comma-separated; '': none")
-    parser.add_argument("--approve", choices=("ask", "auto", "never"), help=APPROVE_HELP)
-    parser.add_argument(
-        "--read-only", action="store_true", help="refuse calls that change anything"
-    )
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    add_session_flags(parser)
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     parser.add_argument(
         "--schema",
@@ -57,23 +56,15 @@ def run(options: argparse.Namespace) -> int:
         prompt = read_stdin()
     if not prompt.strip():
         print("keryx run: the message is empty; pass one, or pipe one in", file=sys.stderr)
-        return 2
+        return USAGE
+    begin_here(options)
     return run_loop(_run(options, prompt, schema))
 
 
 async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> int:
-    async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
-        if options.tools is None:
-            tools = await app.host_client.tools_for("cli", DEFAULT)
-        else:
-            tools = _names(options.tools)
-        session = await app.open(
-            options.session,
-            tools=tools,
-            personality=options.personality,
-            approvals=options.approve,
-            read_only=options.read_only,
-        )
+    workspace = options.workspace or "."
+    async with Keryx(model=options.model, workspace=workspace, home=options.home) as app:
+        session = await _open(app, options)
         turn = await session.send(prompt, schema=schema, attended=is_attended())
         asker = Asker(session) if is_attended() else None
         with _Interrupts(turn) as interrupts:
@@ -84,8 +75,19 @@ async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> 
         return code
 
 
-def _names(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
+async def _open(app: Keryx, options: argparse.Namespace) -> SessionHandle:
+    if options.session is not None:
+        session = await app.open(options.session)
+        if changes := await change_session(app, session, options):
+            print(f"keryx: {printable(in_words(changes))}", file=sys.stderr)
+        return session
+    tools = tool_names(options)
+    return await app.open(
+        tools=await app.host_client.tools_for("cli", DEFAULT) if tools is None else tools,
+        personality=options.personality,
+        approvals=options.approve,
+        read_only=bool(options.read_only),
+    )
 
 
 class _Interrupts:
@@ -224,7 +226,7 @@ class _Notes:
         plan = self._plan_block.text(event)
         note = plan or _turn_note(event) or self._call_note(event) or _model_note(event)
         if note:
-            print(note, file=sys.stderr)
+            print(printable(note), file=sys.stderr)
 
     def _call_note(self, event: ev.Event) -> str:
         if self._plan_block.covers(event):

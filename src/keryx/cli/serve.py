@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--take-over", action="store_true", help="take the home from a host that does not respond"
     )
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
 
 def run(options: argparse.Namespace) -> int:

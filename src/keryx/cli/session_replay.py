@@ -37,11 +37,6 @@ async def replay(app: Keryx, options: argparse.Namespace) -> int:
     if options.model is None:
         await _show(app, turn, math.inf if options.step else options.speed, step=options.step)
         return 0
-    if turn.was_steered:
-        raise UserMustActError(
-            "messages joined this turn while it ran, so another model cannot get the same; "
-            "choose another turn with --turn"
-        )
     models, client = app.host_client.models, app.host_client
     models.check(options.model)
     descriptions = (await client.tools_to_choose()).by_name

@@ -1,26 +1,31 @@
-"""List, show, search, tag, export, import, replay, fork, compact, undo or delete sessions."""
+"""List, show, search, tag, export, import, share, replay, fork, undo or delete sessions."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 
 from keryx import config
 from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.host.repair import repair
-from keryx.cli import session_files, session_replay
+from keryx.cli import session_files, session_links, session_replay
+from keryx.cli.chatting.pieces import one_line
 from keryx.cli.streams import write_json
 from keryx.cli.values import folder, rows
+from keryx.dates import time_text
 from keryx.errors import UserMustActError
 from keryx.ports.store import Store
 
+LONGEST_LINE: Final = 200
+"""Characters of a title or of what was found; both come from anywhere."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     list_ = verbs.add_parser("list", help="list all sessions, last changed first")
     list_.add_argument("--limit", type=rows, default=50, help="how many rows at most")
@@ -33,38 +38,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     import_.add_argument(
         "--workspace", type=folder, default=".", help="the workspace of conversations; default: ."
     )
+    links = verbs.add_parser("links", help="list the links with which others read sessions")
+    links.add_argument("session", nargs="?", help="only those of this session")
     verbs.add_parser("repair", help="save what can be read of a damaged store into a new one")
-    for verb, text in (
-        ("show", "print the conversation of a session"),
-        ("export", "write a session as JSON, Markdown or HTML"),
-        ("replay", "show a turn again as it happened, or compare it with another model"),
-        ("tag", "set the tags of a session, or show them"),
-        ("fork", "start a new session from this one, as it was after a turn"),
-        ("undo", "undo a turn, with its file changes"),
-        ("compact", "replace the earlier conversation by a summary in the model's context"),
-        ("diff", "show what a session changed on the disk"),
-        ("revert", "revert the file changes of a session, unless someone edited them since"),
-        ("delete", "delete a session and everything in it"),
-    ):
+    for verb, text, add in _VERBS:
         command = verbs.add_parser(verb, help=text)
         command.add_argument("session")
-        if verb == "show":
-            command.add_argument("--json", action="store_true", help="print events as JSON lines")
-        if verb == "export":
-            session_files.add_export_arguments(command)
-        if verb == "tag":
-            command.add_argument("tags", nargs="*", help="all tags that it will have")
-            command.add_argument("--remove", action="store_true", help="remove all tags")
-        if verb == "replay":
-            session_replay.add_replay_arguments(command)
-        if verb in ("fork", "undo"):
-            command.add_argument("--turn", help="the id of the turn; default: the last one")
-        if verb == "compact":
-            command.add_argument("--focus", default="", help="what the summary keeps above all")
-        if verb == "delete":
-            command.add_argument("--keep-memory", action="store_true", help="keep what it taught")
-        if verb == "undo":
-            command.add_argument("--keep-files", action="store_true", help="keep its file changes")
+        if add is not None:
+            add(command)
+
+
+def _add_show(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print events as JSON lines")
+
+
+def _add_tag(command: argparse.ArgumentParser) -> None:
+    command.add_argument("tags", nargs="*", help="all tags that it will have")
+    command.add_argument("--remove", action="store_true", help="remove all tags")
+
+
+def _add_turn(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--turn", help="the id of the turn; default: the last one")
+
+
+def _add_undo(command: argparse.ArgumentParser) -> None:
+    _add_turn(command)
+    command.add_argument("--keep-files", action="store_true", help="keep its file changes")
+
+
+def _add_compact(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--focus", default="", help="what the summary keeps above all")
+
+
+def _add_delete(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--keep-memory", action="store_true", help="keep what it taught")
+
+
+_VERBS: Final[tuple[tuple[str, str, Callable[[argparse.ArgumentParser], None] | None], ...]] = (
+    ("show", "print the conversation of a session", _add_show),
+    (
+        "export",
+        "write a session as JSON, Markdown or HTML",
+        session_files.add_export_arguments,
+    ),
+    (
+        "replay",
+        "show a turn again as it happened, or compare it with another model",
+        session_replay.add_replay_arguments,
+    ),
+    (
+        "share",
+        "create a link with which anybody can read a session, without a login",
+        session_links.add_share_arguments,
+    ),
+    (
+        "unshare",
+        "revoke a link, or all links of a session",
+        session_links.add_unshare_arguments,
+    ),
+    ("tag", "set the tags of a session, or show them", _add_tag),
+    ("fork", "start a new session from this one, as it was after a turn", _add_turn),
+    ("undo", "undo a turn, with its file changes", _add_undo),
+    (
+        "compact",
+        "replace the earlier conversation by a summary in the model's context",
+        _add_compact,
+    ),
+    ("diff", "show what a session changed on the disk", None),
+    ("revert", "revert the file changes of a session, unless someone edited them since", None),
+    ("delete", "delete a session and everything in it", _add_delete),
+)
+"""The verbs that are about one session."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -102,6 +146,8 @@ async def _run(options: argparse.Namespace) -> int:
                 return await _list(app.store, options.limit, options.tag)
             case "search":
                 return await _search(app.store, " ".join(options.words), options.limit)
+            case "links" if options.session is None:
+                return await session_links.print_links(app, None)
             case "import":
                 return await session_files.import_(app, options)
             case _:
@@ -115,18 +161,16 @@ async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    match options.verb:
-        case "show":
-            return await _show(app.store, options.session, as_json=options.json)
-        case "export":
-            return await session_files.export(app, options)
-        case "replay":
-            return await session_replay.replay(app, options)
-        case "delete":
-            await app.delete(options.session, keep_memory=options.keep_memory)
-            return 0
-        case _:
-            return await _change(app, options)
+    return await _ON_SESSION.get(options.verb, _change)(app, options)
+
+
+async def _delete(app: Keryx, options: argparse.Namespace) -> int:
+    await app.delete(options.session, keep_memory=options.keep_memory)
+    return 0
+
+
+async def _print_links(app: Keryx, options: argparse.Namespace) -> int:
+    return await session_links.print_links(app, options.session)
 
 
 async def _change(app: Keryx, options: argparse.Namespace) -> int:
@@ -183,9 +227,9 @@ async def _search(store: Store, words: str, limit: int) -> int:
     hits = await store.search(words, limit=limit)
     for hit in hits:
         row = await store.session(hit.session_id)
-        title = "" if row is None else row.title
-        text = "".join(piece.text for piece in hit.snippet)
-        print(f"{hit.session_id}  {title[:30]:<30}  {' '.join(text.split())}")
+        title = "" if row is None else one_line(row.title, 30)
+        text = one_line("".join(piece.text for piece in hit.snippet), LONGEST_LINE)
+        print(f"{hit.session_id}  {title:<30}  {text}")
     if not hits:
         print("nothing was found", file=sys.stderr)
     return 0 if hits else 1
@@ -193,15 +237,16 @@ async def _search(store: Store, words: str, limit: int) -> int:
 
 async def _list(store: Store, limit: int, tag: str | None) -> int:
     for row in await store.sessions(limit=limit, tag=tag):
-        changed = datetime.fromtimestamp(row.changed_at, UTC).astimezone()
         tags = "".join(f"  #{tag}" for tag in row.tags)
-        print(f"{row.session_id}  {changed:%Y-%m-%d %H:%M}  {row.state:<8} {row.title}{tags}")
+        title = one_line(row.title, LONGEST_LINE)
+        print(f"{row.session_id}  {time_text(row.changed_at)}  {row.state:<8} {title}{tags}")
     return 0
 
 
-async def _show(store: Store, session_id: str, *, as_json: bool) -> int:
+async def _show(app: Keryx, options: argparse.Namespace) -> int:
+    store, session_id = app.store, options.session
     for event in await store.events(session_id):
-        if as_json:
+        if options.json:
             write_json(ev.encode(event))
             continue
         match event:
@@ -216,3 +261,14 @@ async def _show(store: Store, session_id: str, *, as_json: bool) -> int:
             case _:
                 continue
     return 0
+
+
+_ON_SESSION: Final[dict[str, Callable[[Keryx, argparse.Namespace], Awaitable[int]]]] = {
+    "show": _show,
+    "export": session_files.export,
+    "replay": session_replay.replay,
+    "share": session_links.share,
+    "links": _print_links,
+    "unshare": session_links.unshare,
+    "delete": _delete,
+}

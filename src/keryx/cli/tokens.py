@@ -11,7 +11,6 @@ from keryx.server.access.users import Users
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     make = verbs.add_parser("make", help="make a token and print it; it is shown only once")
     make.add_argument("name", help="what the token is for")

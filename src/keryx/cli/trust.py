@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from keryx.aio.loops import run_loop
@@ -16,12 +15,12 @@ from keryx.app import Keryx
 from keryx.app.services.places import find_workspace
 from keryx.app.trust.description import DescribedFolder, describe
 from keryx.app.trust.trusted_folders import TrustedFolder, read_folders
-from keryx.cli.values import folder
+from keryx.cli.values import usable_folder
+from keryx.dates import time_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", default=".", help="the folder; default: this one")
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_mutually_exclusive_group()
     verbs.add_argument("--show", action="store_true", help="only show what the folder has")
     verbs.add_argument("--list", action="store_true", help="list the folders that you trust")
@@ -30,11 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not (options.list or options.remove):
-        try:
-            options.folder = folder(options.folder)
-        except argparse.ArgumentTypeError as error:
-            print(f"keryx: {error}", file=sys.stderr)
-            return 2
+        options.folder = usable_folder(options.folder)
     return run_loop(_run(options))
 
 
@@ -61,7 +56,7 @@ async def _run(options: argparse.Namespace) -> int:
 async def _list(app: Keryx) -> int:
     folders = await read_folders(app.store)
     for trusted in folders:
-        date = f"{datetime.fromtimestamp(trusted.trusted_at, UTC).astimezone():%Y-%m-%d %H:%M}"
+        date = time_text(trusted.trusted_at)
         now = await describe(app.host_client, trusted.workspace)
         state = "" if now.trusted else "  (has changed since: not used)"
         print(f"{date}  {trusted.workspace}{state}")

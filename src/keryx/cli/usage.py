@@ -1,4 +1,4 @@
-"""Show tokens, cost and calls by day, model, purpose, session or tool; as text, CSV or JSON."""
+"""Show tokens, cost, turns and calls by day, model, purpose, session or tool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats = parser.add_mutually_exclusive_group()
     formats.add_argument("--csv", action="store_true", help="print CSV")
     formats.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,7 +41,8 @@ async def _run(options: argparse.Namespace) -> int:
         period = {"since": since, "until": until}
         cells = await app.store.usage_cells(options.session, **period)
         uses = await app.store.tool_use(options.session, **period)
-    used = report(options.by, cells, uses)
+        turns = await app.store.turn_counts(options.session, **period)
+    used = report(options.by, cells, uses, turns)
     groups = used.tools if options.by == "tool" else used.usage
     if options.json:
         print(msgspec.json.encode(groups).decode())

@@ -20,7 +20,6 @@ from keryx.server.access.users import Users
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     add = verbs.add_parser("add", help="add a user; asks for a password")
     add.add_argument("name")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Final
 
+from keryx.cli.main import USAGE
 from keryx.errors import UserMustActError
 
 LAST_PORT: Final = 65_535
@@ -104,6 +106,18 @@ def folder(word: str) -> Path:
         return find_workspace(word)
     except UserMustActError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def usable_folder(word: str) -> Path:
+    """Return an existing folder that no flag names; exit code 2, with the reason, if there is none.
+
+    Call it before the home is opened, so that nothing was done.
+    """
+    try:
+        return folder(word)
+    except argparse.ArgumentTypeError as error:
+        print(f"keryx: {error}", file=sys.stderr)
+        sys.exit(USAGE)
 
 
 def read_password(file: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import termios
 import time
 import uuid
 from collections.abc import Callable, Generator
@@ -25,6 +26,8 @@ class Terminal:
         self._socket = f"keryx-{uuid.uuid4().hex[:12]}"
         self.through: tuple[str, ...] = ()
         """A program that runs the chat."""
+        self.is_hidden = False
+        """Whether the chat takes tmux for another terminal, which wraps rows in the same way."""
         self.in_shell = False
         """Whether an interactive shell starts the chat, as its job."""
 
@@ -39,8 +42,10 @@ class Terminal:
         own = {"LANG": "C.UTF-8", "TMPDIR": str(temporary)}
         env = environment(self._home) | own | variables
         assigned = [f"{name}={env[name]}" for name in (*KEPT, *variables) if name in env]
-        chat = shlex.join(["env", *assigned, *self.through, COMMAND, *words])
-        command = f"{chat}; echo left with $?; stty -a; exec sleep 600"
+        hidden = ("-u", "TMUX", "-u", "TMUX_PANE", "TERM=xterm-256color") if self.is_hidden else ()
+        chat = shlex.join(["env", *hidden, *assigned, *self.through, COMMAND, *words])
+        # The settings of the terminal come first: who sees how the chat ended sees them too.
+        command = f"{chat}; code=$?; stty -a; echo left with $code; exec sleep 600"
         if self.in_shell:
             self._open(size, "env", *assigned, "PS1=shell$ ", "bash", "--norc", "-i")
             self.type(shlex.join([COMMAND, *words]))
@@ -73,8 +78,14 @@ class Terminal:
         self.keys("Enter")
 
     def record(self, file: Path) -> None:
-        """Write everything that the chat writes from now on to a file."""
+        """Write all that the chat writes from now on to a file, which lags behind the screen."""
+        file.touch()
         self.tmux("pipe-pane", f"cat >> {file}")
+
+    def recorded(self, file: Path, end: bytes) -> bytes:
+        """Wait until the record has these bytes, and return all of it."""
+        self.wait(lambda _: end in file.read_bytes())
+        return file.read_bytes()
 
     @property
     def pid(self) -> int:
@@ -95,6 +106,15 @@ class Terminal:
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def wait_told(self, columns: int, rows: int) -> None:
+        """Wait until tmux has told the chat of this size: it does so up to 250 ms later."""
+        tty = self.tmux("display", "-p", "#{pane_tty}").strip()
+        deadline = time.monotonic() + PATIENCE
+        with open(tty, "rb", buffering=0) as file:  # noqa: PTH123 (a device, not to be read)
+            while termios.tcgetwinsize(file) != (rows, columns):
+                assert time.monotonic() < deadline, termios.tcgetwinsize(file)
+                time.sleep(0.01)
 
     @property
     def screen(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.chat.terminal import Terminal, terminal
-from tests.cli.commands import model_server
+from tests.cli.commands import keryx, model_server
 
 pytestmark = pytest.mark.promise("term.3")
 WRITE = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "one\ntwo\n"}}
@@ -37,6 +37,8 @@ def test_commands_about_settings_and_stored_things(
             + '[profiles.default.personalities]\npirate = "Arr."\n[memory]\nproviders = ["notes"]\n'
         )
         start(window, folder)
+        window.send("/effort")
+        window.wait("The effort is default. Levels: none, ")
         window.send("/help")
         text = window.wait("Ctrl+L")
         assert "/queue [edit|remove NUMBER]" in text
@@ -54,6 +56,10 @@ def test_commands_about_settings_and_stored_things(
         window.wait("The model is now openai:other.")
         window.send("/effort low")
         window.wait("The effort is now low.")
+        window.send("/effort banana")
+        window.wait("there is no effort 'banana'; there are none, minimal, low, medium, high")
+        window.send("/effort")
+        window.wait("The effort is low. Levels: none, minimal, low, medium, high, ")
         window.send("/tools read_file,terminal")
         window.wait("Tools: read_file, terminal")
         (folder / "sub").mkdir()
@@ -78,6 +84,33 @@ def test_commands_about_settings_and_stored_things(
         window.keys("C-c")
         window.send("/quit")
         window.wait("left with 0")
+
+
+def test_a_look_at_the_settings_opens_no_session(
+    home: Path, window: Terminal, folder: Path
+) -> None:
+    with model_server(home, {"text": "Never."}):
+        start(window, folder, "--tools", "files", "--personality", "pirate")
+        window.send("/new")
+        window.wait("The next message starts a new session.")
+        window.send("/personality")
+        window.wait("The personality is pirate.")
+        window.send("/model")
+        window.wait("The model is openai:test-model.")
+        window.send("/tools")
+        window.wait("Tools: read_file, write_file, patch, search_files, list_files")
+        window.send("/workspace")
+        window.wait(
+            lambda text: f"The workspace is{folder}." in _joined(text).replace("is /", "is/")
+        )
+        window.send("/diff")
+        window.wait("No changes.")
+        for command in ("fork", "compact", "undo", "retry"):
+            window.send(f"/{command}")
+        window.wait(lambda text: text.count("there is no session yet; send a message first") == 4)
+        window.keys("C-d")
+        window.wait("left with 0")
+        assert keryx(home, "sessions", "list").stdout == ""
 
 
 def _joined(text: str) -> str:
@@ -279,7 +312,7 @@ def test_copy_bell_and_notification_reach_the_terminal(
         window.wait("Some bold text.")
         window.send("/copy")
         window.wait("Sent the last reply to the clipboard of the terminal.")
-    data = written.read_bytes()
+        data = window.recorded(written, b"Sent the last reply")
     text = base64.b64encode(b"Some **bold** text.")
     assert b"\a" in data
     assert b"\x1bPtmux;\x1b\x1b]9;Keryx is waiting for you\a\x1b\\" in data

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,73 @@ def test_what_is_typed_while_the_chat_starts_is_kept_and_ctrl_c_works(
         window.wait("Up brings the draft back")
         window.keys("Up")
         window.wait("> typed early")
+
+
+@contextmanager
+def unreadable(config: Path) -> Generator[None]:
+    """Let whoever reads the configuration wait until the block ends."""
+    content = config.read_text()
+    config.unlink()
+    os.mkfifo(config)
+    yield
+    with config.open("w") as pipe:
+        new = config.with_name("new.toml")
+        new.write_text(content)
+        new.replace(config)
+        pipe.write(content)
+
+
+@pytest.mark.promise("term.3")
+@pytest.mark.parametrize("begins", ["connected", "starting", "plain"])
+def test_ctrl_c_stops_the_turn_of_a_message_that_is_being_sent(
+    home: Path, window: Terminal, begins: str
+) -> None:
+    """A new session reads the configuration before its first message is sent."""
+    words = ("chat", "--plain") if begins == "plain" else ("chat",)
+    with model_server(home, ENDLESS, {"text": "Next."}):
+        if begins != "starting":
+            window.start(*words)
+            window.wait("/help")
+        with unreadable(home / "config.toml"):
+            if begins == "starting":
+                window.start(*words)
+                window.wait("Starting…")
+            window.type("begin")
+            window.wait("begin")
+            if begins == "plain":
+                window.keys("Enter")
+                window.send("/stop")
+                window.send("/queue")
+                window.wait("No queued messages.")
+            else:
+                window.keys("Enter", "C-c")
+                window.wait("Stopping… Ctrl+C again leaves")
+        window.wait("Stopped by you")
+        window.send("go on")
+        window.wait("> go on")
+
+
+@pytest.mark.promise("term.3")
+def test_nothing_waits_for_a_summary_that_does_not_come(home: Path, window: Terminal) -> None:
+    hanging = {"text": "A summary.", "fault": "hang before headers"}
+    with model_server(home, {"text": "First."}, hanging, {"text": "Second."}, ENDLESS):
+        window.start("chat")
+        window.wait("/help")
+        window.send("hello")
+        window.wait("First.")
+        window.send("/compact")
+        window.wait("Compacting the context…")
+        window.keys("C-c")
+        window.wait("The summary goes on; Ctrl+C again leaves")
+        window.send("/stop")
+        window.wait("Only a summary is being written.")
+        window.send("another message")
+        window.wait("Second.")
+        window.send("and one more")
+        window.wait("It begins")
+        window.keys("C-c")
+        window.wait("Stopped by you")
+        assert "Compacting the context…" in window.screen, "the summary is still being written"
 
 
 @pytest.mark.promise("term.3")

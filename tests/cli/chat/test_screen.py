@@ -82,7 +82,7 @@ def test_an_idle_chat_writes_nothing(home: Path, window: Terminal, tmp_path: Pat
         window.keys("Enter")
         window.wait("Hello.")
         written = tmp_path / "written"
-        window.tmux("pipe-pane", f"cat >> {written}")
+        window.record(written)
         window.type("a")
         window.wait("> a")
 
@@ -138,6 +138,37 @@ def test_frames_that_do_not_know_the_size_of_tmux_lose_and_double_no_row(
         window.wait("That is all.")
         text = window.wait(lambda text: "Working" not in text and "test-model" in text)
     assert re.findall(r"item \d{3}", text) == items
+
+
+def test_outside_tmux_frames_that_meet_a_narrower_terminal_lose_and_double_no_row(
+    home: Path, window: Terminal
+) -> None:
+    """The chat takes tmux for another terminal. It wraps rows anew up to 250 ms before it tells."""
+    words = " ".join(["word"] * 13)
+    items = [f"item {number:03}" for number in range(250)]
+    # Paragraphs of five rows that are as wide as the terminal, so that live rows are many and long.
+    rows = [f"{item} {words}" for item in items]
+    text = "\n\n".join("\\\n".join(rows[at : at + 5]) for at in range(0, len(rows), 5))
+    window.is_hidden = True
+    with model_server(home, {"text": f"{text}\n\nThat is all.", "chunk": 40, "pace": 0.02}):
+        window.start("chat")
+        window.wait(">")
+        window.send("list")
+        window.wait("item 003")
+        # Narrower by less than a quarter each time, and wider by any part.
+        for columns in (64, 52, 80, 65, 100, 78, 62, 80):
+            window.resize(columns, 24 + columns % 3)
+            window.wait_told(columns, 24 + columns % 3)
+            shown = len(re.findall(r"item \d{3}", window.scrollback))
+            window.wait(f"item {min(shown + 4, 249):03}")
+        window.wait("That is all.")
+        text = window.wait(
+            lambda text: (
+                len(re.findall(r"^>$", text, re.MULTILINE)) == text.count("test-model") == 1
+            )
+        )
+    assert re.findall(r"item \d{3}", text) == items
+    assert len(re.findall(r"\bword\b", text)) == len(items) * 13, "no row is cut"
 
 
 def test_a_long_open_block_never_fills_the_screen_and_ctrl_l_draws_it_again(
@@ -229,6 +260,9 @@ def test_keryx_alone_starts_the_chat(home: Path, window: Terminal) -> None:
         window.wait(">")
         window.send("hi")
         window.wait("Hello from a bare start.")
+        with terminal(home) as other:
+            other.start("-c")
+            other.wait("Hello from a bare start.")
 
 
 @pytest.mark.promise("term.4")

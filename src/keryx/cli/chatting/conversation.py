@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 from keryx import commands as cm
 from keryx import events as ev
@@ -17,55 +17,26 @@ from keryx.aio.clock import RealClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import Keryx, SessionHandle
+from keryx.app.services.approval_rules import with_whole_arguments
 from keryx.app.services.diffs import diff_of_changes
 from keryx.cli.chatting.call_diffs import CallDiffs
+from keryx.cli.chatting.outbox import Outbox
 from keryx.cli.chatting.pieces import Piece, one_line
-from keryx.cli.chatting.recap import recap
+from keryx.cli.chatting.recap import read_back, recap
 from keryx.cli.chatting.requests import Choice, Request
-from keryx.cli.chatting.transcript import Transcript
+from keryx.cli.chatting.transcript import Transcript, has_own_turn
+from keryx.cli.chatting.view import Opening, View, alert_for
 from keryx.config import DEFAULT
-from keryx.errors import AlreadyTakenError, KeryxError, UserMustActError
-from keryx.messages import ApprovalMode, File, Image
+from keryx.errors import AlreadyTakenError, KeryxError, SessionDeletedError, UserMustActError
+from keryx.messages import File, Image
+from keryx.ports.dispatch import Done
 
-RECAP: Final = 40
-"""Entries of the transcript that are shown when a person comes back to a session."""
 BY: Final = "terminal"
-LONG_TURN: Final = 10.0
-"""Seconds: after a longer turn a person may be looking elsewhere."""
-
-
-class View(Protocol):
-    """Shows a conversation to a person."""
-
-    def show(self, pieces: Sequence[Piece]) -> None:
-        """Show finished pieces."""
-        ...
-
-    def refresh(self) -> None:
-        """Show the present state of what runs."""
-        ...
-
-    def put_back(self, text: str) -> None:
-        """Put a text into the draft, without losing what is there."""
-        ...
-
-    def alert(self, text: str) -> None:
-        """Call the person: something waits, or a long turn has ended."""
-        ...
-
-    def leave(self) -> None:
-        """End the chat."""
-        ...
-
-
-class Opening(NamedTuple):
-    """The settings of new sessions."""
-
-    tools: Sequence[str] | None = None
-    personality: str | None = None
-    approvals: ApprovalMode | None = None
-    read_only: bool = False
-    workspace: str = "."
+SUMMARY_GOES_ON: Final = (
+    "Only a summary is being written. It goes on; messages need not wait for it."
+)
+FOLLOWING: Final = "following"
+DELETED: Final = "This session was deleted. The next message starts a new one."
 
 
 class Conversation:
@@ -76,21 +47,16 @@ class Conversation:
         self.view = view
         self.transcript = Transcript()
         self.session: SessionHandle | None = None
-        self._opening = opening
+        self.opening = opening
         self._attended = attended
         self._clock = RealClock()
         self._group = Group(Scope("conversation"), on_error=self._failed)
         self._following: asyncio.Task[None] | None = None
-        self._sending: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
-        self._resting = asyncio.Event()
-        self._unsent = 0
-        self._open_turns: set[str] = set()
-        self._ended_turns: set[str] = set()
-        self._group.start(self._send_in_order(), name="sending")
+        self.outbox = Outbox()
+        self._group.start(self.outbox.run(self._send), name="sending")
 
     async def close(self) -> None:
-        while not self._sending.empty():
-            self._sending.get_nowait().close()
+        self.outbox.close()
         await self._group.leave()
         self._group.scope.close()
 
@@ -98,23 +64,22 @@ class Conversation:
         """Do some work beside everything else; its error is shown."""
         self._group.start(self._reported(work), name=name)
 
-    def in_order(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_order(self, work: Coroutine[Any, Any, None], *, is_message: bool = False) -> None:
         """Do some work after everything that was handed in before; its error is shown."""
-        self._unsent += 1
-        self._sending.put_nowait(work)
+        self.outbox.put(work, is_message=is_message)
 
-    async def wait_resting(self) -> None:
-        """Wait until everything is sent and no turn runs."""
-        while self._unsent or self._open_turns - self._ended_turns:
-            self._resting.clear()
-            await self._resting.wait()
+    async def beside(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        """Do what may take long. A person need not wait for it with what they type next."""
+        if self._attended:
+            self.start(work, name=name)
+        else:  # the next line is about what this one has done
+            await work
 
-    async def _send_in_order(self) -> None:
-        while True:
-            work = await self._sending.get()
+    async def _send(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
             await self._reported(work)
-            self._unsent -= 1
-            self._resting.set()
+        except Exception as error:  # noqa: BLE001 (what comes after it must be sent all the same)
+            self._failed("this command", error)
 
     async def _reported(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -123,6 +88,10 @@ class Conversation:
             self.view.show([Piece("error", str(error))])
 
     def _failed(self, name: str, error: BaseException) -> None:
+        if name == FOLLOWING:
+            self.outbox.fail(error)
+            if isinstance(error, OSError):
+                return  # nobody reads any more
         text = f"{name} failed: {type(error).__name__}: {error}; please report it"
         self.view.show([Piece("error", text)])
 
@@ -131,7 +100,7 @@ class Conversation:
     async def current(self) -> SessionHandle:
         """Return the session; opens one if there is none yet."""
         if self.session is None:
-            opening = self._opening
+            opening = self.opening
             tools = opening.tools
             if tools is None:
                 tools = await self.app.host_client.tools_for("cli", DEFAULT)
@@ -146,55 +115,61 @@ class Conversation:
         return self.session
 
     @property
+    def existing(self) -> SessionHandle:
+        """The session that there is; `UserMustActError` if there is none yet."""
+        if self.session is None:
+            raise UserMustActError("there is no session yet; send a message first")
+        return self.session
+
+    @property
     def workspace(self) -> str:
         """The folder of the session, or that of the next one: typed paths begin there."""
-        return self.transcript.workspace or self._opening.workspace
+        return self.transcript.workspace or self.opening.workspace
 
     def forget(self) -> None:
         """Leave the session as it is; the next message opens a new one."""
-        if self._following is not None:
-            self._following.cancel()
+        self._stop_following()
         self._following = self.session = None
         self.transcript = Transcript()
         self.view.refresh()
 
-    async def resume(self, session_id: str) -> None:
+    def _stop_following(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+        self.outbox.follow_anew()
+
+    async def resume(self, session_id: str) -> SessionHandle:
         """Show the end of an earlier session, and continue there."""
         store = self.app.store
         if await store.session(session_id) is None:
             raise UserMustActError(f"there is no session {session_id!r}; /sessions shows all")
         session = await self.app.open(session_id)
         view = await session.view()
-        rows = await store.transcript(session_id, limit=RECAP)
-        events = [row.event for row in rows if row.seq <= view.seq]
-        transcript = Transcript()
-        for event in events:
-            if isinstance(event, ev.StepReplied):
-                transcript.pending.apply(event)
-                transcript.last_reply = event.text or transcript.last_reply
-                transcript.last_reasoning = event.reasoning or transcript.last_reasoning
-        transcript.cost = await self._cost(session_id)
-        transcript.restore(view, self._clock.wall())
+        transcript, events = await read_back(store, session_id, view, self._clock.wall())
         title = one_line(view.settings.title, 60)
-        self.view.show([Piece("note", f"Session {session_id} {title}".rstrip()), *recap(events)])
-        for request in transcript.pending.requests.values():
-            self.view.show(transcript.pending.pieces(request))
         self._follow(session, transcript, after=view.seq)
+        self.view.show([Piece("note", f"Session {session_id} {title}".rstrip()), *recap(events)])
+        self.view.show(transcript.pending.first_pieces())
         self.view.put_back(view.draft.text)
-
-    async def _cost(self, session_id: str) -> float | None:
-        costs = [row.cost for row in await self.app.store.usage(session_id)]
-        known_costs = [cost for cost in costs if cost is not None]
-        return sum(known_costs) if len(known_costs) == len(costs) else None
+        return session
 
     def _follow(self, session: SessionHandle, transcript: Transcript, *, after: int) -> None:
-        if self._following is not None:
-            self._following.cancel()
+        self._stop_following()
         self.session, self.transcript = session, transcript
         self._following = self._group.start(
-            self._show_events(session, transcript, after), name="following"
+            self._follow_until_deleted(session, transcript, after), name=FOLLOWING
         )
         self.view.refresh()
+
+    async def _follow_until_deleted(
+        self, session: SessionHandle, transcript: Transcript, after: int
+    ) -> None:
+        try:
+            await self._show_events(session, transcript, after)
+        except SessionDeletedError:
+            self._following = None
+            self.forget()
+            self.view.show([Piece("note", DELETED)])
 
     async def _show_events(
         self, session: SessionHandle, transcript: Transcript, after: int
@@ -203,23 +178,21 @@ class Conversation:
         diffs = CallDiffs(partial(diff_of_changes, client.to_thread, client.store, client.config))
         async with aclosing(await session.follow(after)) as stream:
             async for event in stream:
-                pieces = [*transcript.apply(event), *await diffs.pieces(event)]
+                if isinstance(event, ev.ApprovalAsked):
+                    event = await with_whole_arguments(event, client.store)  # noqa: PLW2901 (the same event)
+                diff = await diffs.pieces(event)
+                message = transcript.queue.get(getattr(event, "message_id", ""))
+                # In one go: whoever sees that a request is the first must see its whole text.
+                pieces = [*transcript.apply(event), *diff]
                 if pieces:
                     self.view.show(pieces)
-                self._alert(event, transcript)
+                if message is not None and not has_own_turn(message, event):
+                    self.outbox.turn_ended(message.turn_id)
+                if text := alert_for(event, transcript.turn_began):
+                    self.view.alert(text)
                 self.view.refresh()
                 if isinstance(event, ev.TurnFinished):
-                    self._ended_turns.add(event.turn_id)
-                    self._resting.set()
-
-    def _alert(self, event: ev.Event, transcript: Transcript) -> None:
-        match event:
-            case ev.ApprovalAsked() | ev.QuestionAsked():
-                self.view.alert("Keryx is waiting for you")
-            case ev.TurnFinished() if event.at - transcript.turn_began > LONG_TURN:
-                self.view.alert("Keryx has finished")
-            case _:
-                pass
+                    self.outbox.turn_ended(event.turn_id)
 
     # -- what a person does
 
@@ -236,34 +209,42 @@ class Conversation:
                 replaces=replaces,
                 revert=replaces is not None,
             )
-            self._open_turns.add(turn.turn_id)
+            self.outbox.turn_opened(turn.turn_id)
+            if self.outbox.is_interrupted:
+                await turn.cancel()
         except KeryxError:
             self.view.put_back(text)
             raise
 
-    async def steer(self, text: str) -> None:
-        """Send a message into the running turn, now."""
-        turn_id = self.transcript.turn_id
+    async def steer(self, text: str, attachments: Sequence[Image | File] = ()) -> None:
+        """Send a message into the running turn, now; if it has just ended, it is queued."""
+        session = await self.current()
         try:
-            session = await self.current()
-            mode = "queue" if turn_id is None else "steer"
             await session.tell(
                 cm.SendMessage,
                 by=BY,
                 text=text,
-                mode=mode,
-                turn_id=turn_id,
+                mode="steer",
+                turn_id=self.transcript.turn_id,
+                attachments=tuple(attachments),
                 attended=self._attended,
             )
         except KeryxError:
             self.view.put_back(text)
             raise
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs, or will as soon as a message is sent."""
+        return self.transcript.is_running or self.outbox.is_busy
+
     async def stop(self) -> None:
-        """Cancel the running turn."""
-        turn_id = self.transcript.turn_id
+        """Cancel the running turn, or else the one that comes next: its message is being sent."""
+        turn_id = self.transcript.turn_id or self.outbox.open_turn
         if self.session is None or turn_id is None:
-            self.view.show([Piece("note", "Nothing is running.")])
+            if not self.outbox.interrupt():
+                text = SUMMARY_GOES_ON if self.transcript.is_compacting else "Nothing is running."
+                self.view.show([Piece("note", text)])
             return
         await self.session.tell(cm.CancelTurn, by=BY, turn_id=turn_id)
 
@@ -275,9 +256,23 @@ class Conversation:
         await self.session.tell(cm.CancelCall, by=BY, call_id=row.call_id)
 
     async def withdraw(self, message_id: str) -> None:
-        """Withdraw a queued message."""
+        """Withdraw a queued message; `UserMustActError` if it has been taken meanwhile."""
         session = await self.current()
-        await session.tell(cm.WithdrawMessage, by=BY, message_id=message_id)
+        answer = await session.tell(cm.WithdrawMessage, by=BY, message_id=message_id)
+        if isinstance(answer, Done) and not answer.done:
+            raise UserMustActError("that message is with the agent already; /stop stops the turn")
+
+    @property
+    def shown_request(self) -> Request | None:
+        """The request that the person has seen whole; None: nothing waits.
+
+        `UserMustActError` if it is over, and another has come that is not shown yet.
+        """
+        pending = self.transcript.pending
+        request = pending.requests.get(self.view.shown_request)
+        if request is None and pending.first is not None:
+            raise UserMustActError("Another request is waiting now; read it first.")
+        return request
 
     async def answer(self, request: Request, choice: Choice) -> None:
         """Answer an approval or a question; says so if somebody else was first."""

@@ -68,7 +68,10 @@ def _subject(request: ev.ApprovalAsked) -> str:
 
 
 class Pending:
-    """The requests that wait, the oldest first."""
+    """The requests that wait, the oldest first. Each is shown whole when it becomes the first.
+
+    So the last whole request that a person sees is the one that the keys and commands answer.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[str, Request] = {}
@@ -78,14 +81,24 @@ class Pending:
     def first(self) -> Request | None:
         return next(iter(self.requests.values()), None)
 
+    @property
+    def heading(self) -> str:
+        """What stands before the first request, with how many wait."""
+        count = len(self.requests)
+        return f"{WAITING} (1 of {count})" if count > 1 else WAITING
+
     def apply(self, event: ev.Event) -> list[Piece]:
-        """Apply an event; return what is finished."""
+        """Apply an event; return what is finished, and the whole request that is the first now."""
+        before = self.first
+        pieces = self._apply(event)
+        return pieces if self.first is before else [*pieces, *self.first_pieces()]
+
+    def _apply(self, event: ev.Event) -> list[Piece]:
         match event:
             case ev.StepReplied():
                 self._arguments = {call.call_id: call.arguments for call in event.calls}
             case ev.ApprovalAsked() | ev.QuestionAsked():
                 self.requests[request_id(event)] = event
-                return self.pieces(event)
             case ev.ApprovalAnswered():
                 return self._answered(event, _decision_text(event))
             case ev.QuestionAnswered():
@@ -102,15 +115,22 @@ class Pending:
             return []
         return [Piece("note", f"{text} ({printable(event.by)})")]
 
-    def pieces(self, request: Request) -> list[Piece]:
-        """Return the whole request for the scrollback: the command or the diff, and the risk."""
+    def _arguments_of(self, request: ev.ApprovalAsked) -> str:
+        # Those of the request are what will run: hooks may have changed what the model wrote.
+        return request.arguments or self._arguments.get(request.call_id, "")
+
+    def first_pieces(self) -> list[Piece]:
+        """Return the whole first request: the command or the diff, and the risk."""
+        request = self.first
+        if request is None:
+            return []
         if isinstance(request, ev.QuestionAsked):
-            lines = [f"{WAITING}: {printable(request.text)}"]
+            lines = [f"{self.heading}: {printable(request.text)}"]
             lines += [f"  {choice.key} {choice.label}" for choice in choices_of(request)]
             return [Piece("request", "\n".join(lines))]
         return [
-            Piece("request", f"{WAITING}: Allow {request.tool or 'this call'}?"),
-            *_content(request, self._arguments.get(request.call_id, "")),
+            Piece("request", f"{self.heading}: Allow {request.tool or 'this call'}?"),
+            *_content(request, self._arguments_of(request)),
             Piece("request", "\n".join(_risk_lines(request))),
         ]
 

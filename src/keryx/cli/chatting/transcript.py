@@ -5,6 +5,7 @@ It depends on events alone, and knows no terminal: the same events give the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
@@ -69,8 +70,8 @@ class Transcript:
     def is_running(self) -> bool:
         return self.turn_id is not None
 
-    def restore(self, view: SessionView, at: float) -> None:
-        """Begin with the present state of a session."""
+    def restore(self, view: SessionView, approvals: Sequence[ev.ApprovalAsked], at: float) -> None:
+        """Begin with the present state of a session; `approvals` have the whole calls."""
         settings = view.settings
         self.model, self.workspace = settings.model, settings.workspace
         self.title = settings.title
@@ -81,7 +82,7 @@ class Transcript:
             self.turn_began = at
         for call in view.calls:
             self.calls.apply(call)
-        for request in (*view.approvals, *view.questions):
+        for request in (*approvals, *view.questions):
             self.pending.requests[request_id(request)] = request
         self.seq = view.seq
 
@@ -271,6 +272,13 @@ class Transcript:
             self.title = event.title if isinstance(event.title, str) else self.title
             if isinstance(event.workspace, str):
                 self.workspace = event.workspace
+
+
+def has_own_turn(message: QueuedMessage, event: ev.Event) -> bool:
+    """Return whether the message may still begin its turn, or has begun it, after this event."""
+    if isinstance(event, ev.MessageDelivered):
+        return event.turn_id == message.turn_id
+    return not isinstance(event, ev.MessageWithdrawn)
 
 
 def user_piece(message: QueuedMessage | ev.MessageAccepted) -> Piece:

@@ -17,7 +17,6 @@ from keryx.messages import Decision, Needs, Reach
 
 DECISIONS: Final[dict[str, Decision]] = {"y": "once", "yes": "once", "s": "session", "a": "always"}
 LASTING: Final = frozenset({"s", "a"})
-APPROVE_HELP: Final = "which calls need approval; ask: all that change something; auto: risky ones"
 
 
 def is_attended() -> bool:

@@ -25,17 +25,20 @@ def usage_table(by: str, groups: Sequence[UsageGroup], out: TextIO) -> list[str]
         ("cached", [f"{group.cached_tokens:,}" for group in groups]),
         ("output", [f"{group.output_tokens:,}" for group in groups]),
         ("reasoning", [f"{group.reasoning_tokens:,}" for group in groups]),
+        ("turns", [f"{group.turns:,}" for group in groups if group.turns is not None]),
+        ("failed", [f"{group.failed_turns:,}" for group in groups if group.turns is not None]),
         ("cost", [_cost(group) for group in groups]),
     ]
+    # A turn belongs to no model and to no purpose.
+    columns = [column for column in columns if column[1]]
     are_priced = all(group.cost is not None for group in groups)
     is_free = not any(group.known_cost for group in groups)
     values = [
         group.known_cost if are_priced and not is_free else float(group.tokens) for group in groups
     ]
     # In a narrow terminal the parts of other columns are left out first.
-    return _table(
-        by, [group.name for group in groups], columns, values, out, ("cached", "reasoning")
-    )
+    optional = ("reasoning", "cached", "turns", "failed")
+    return _table(by, [group.name for group in groups], columns, values, out, optional)
 
 
 def tool_table(groups: Sequence[ToolGroup], out: TextIO) -> list[str]:
@@ -68,8 +71,9 @@ def _table(
         return _lines(title, names, columns, NAME, [12] * (len(columns) - 1) + [10])
     room = shutil.get_terminal_size().columns - 1
     widths = {name: max(len(name), *map(len, cells)) for name, cells in columns}
-    if SHORTEST_NAME + sum(width + 1 for width in widths.values()) > room:
-        columns = [column for column in columns if column[0] not in optional]
+    for least in optional:
+        if SHORTEST_NAME + sum(widths[name] + 1 for name, _ in columns) > room:
+            columns = [column for column in columns if column[0] != least]
     numbers = [widths[name] for name, _ in columns]
     left = room - sum(number + 1 for number in numbers)
     longest_name = max(len(title), *map(len, names))

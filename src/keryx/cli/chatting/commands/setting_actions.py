@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from keryx.app.services.places import find_workspace
-from keryx.app.tools import SKILLS
+from keryx.app.skill_folders import skill_folders
+from keryx.cli.chatting.commands.slash_commands import typed_path
 from keryx.cli.chatting.conversation import Conversation
 from keryx.cli.chatting.pieces import Piece, one_line, printable
 from keryx.config import DEFAULT
 from keryx.errors import UserMustActError
+from keryx.messages import EFFORTS
+from keryx.ports.memory import Memory, profile_and_person
 from keryx.ports.view import SessionSettings
 from keryx.tools.skills.catalog import read_skills
 
 MOST_MEMORIES: Final = 20
 ALL: Final = 1_000_000
+
+
+class PlannedSettings(NamedTuple):
+    """What a session will have that the next message opens; a look opens none."""
+
+    model: str
+    workspace: str
+    tools: Sequence[str]
+    personality: str | None
+    effort: str | None = None
 
 
 class SettingActions:
@@ -42,8 +55,22 @@ class SettingActions:
     def _note(self, text: str) -> None:
         self._conversation.view.show([Piece("note", text)])
 
-    async def _settings(self) -> SessionSettings:
-        return (await (await self._conversation.current()).view()).settings
+    async def _settings(self) -> SessionSettings | PlannedSettings:
+        """Return the settings of the session, or of the one that the next message opens."""
+        session, opening = self._conversation.session, self._conversation.opening
+        if session is not None:
+            return (await session.view()).settings
+        client = self._app.host_client
+        tools = opening.tools
+        if tools is None:
+            tools = await client.tools_for("cli", DEFAULT)
+        folder = await client.to_thread(partial(find_workspace, opening.workspace))
+        return PlannedSettings(
+            client.models.default,
+            str(folder),
+            (await client.tools_to_choose()).chosen(tools),
+            opening.personality,
+        )
 
     async def _model(self, name: str) -> None:
         if not name:
@@ -55,21 +82,31 @@ class SettingActions:
         self._note(f"The model is now {name}.")
 
     async def _effort(self, level: str) -> None:
-        await (await self._conversation.current()).change(effort=level or None)
-        self._note(f"The effort is now {level or 'the profile default'}.")
+        levels = f"{', '.join(EFFORTS)}, default"
+        if level and level != DEFAULT and level not in EFFORTS:
+            raise UserMustActError(f"there is no effort {level!r}; there are {levels}")
+        if not level:
+            current = (await self._settings()).effort or DEFAULT
+            self._note(f"The effort is {current}. Levels: {levels}.")
+            return
+        effort = None if level == DEFAULT else level
+        await (await self._conversation.current()).change(effort=effort)
+        self._note(f"The effort is now {effort or DEFAULT}.")
 
     async def _tools(self, names: str) -> None:
-        session = await self._conversation.current()
         if names:
-            tools = tuple(name for part in names.split(",") if (name := part.strip()))
-            await session.change(tools=tools)
+            session = await self._conversation.current()
+            words = [name for part in names.split(",") if (name := part.strip())]
+            await session.change(
+                tools=(await self._app.host_client.tools_to_choose()).chosen(words)
+            )
         tools = (await self._settings()).tools
         self._note(f"Tools: {', '.join(tools) or 'none'}")
 
     async def _workspace(self, word: str) -> None:
         if word:
             session = await self._conversation.current()
-            path = Path(self._conversation.workspace) / Path(word).expanduser()  # noqa: ASYNC240 (no access)
+            path = typed_path(self._conversation.workspace, word)
             folder = await self._app.host_client.to_thread(partial(find_workspace, path))
             await session.change(workspace=str(folder))
         self._note(f"The workspace is {(await self._settings()).workspace}.")
@@ -87,7 +124,8 @@ class SettingActions:
         self._note(f"The personality is {current}. Others: {', '.join(names) or 'none'}.")
 
     async def _diff(self, _value: str) -> None:
-        text = await (await self._conversation.current()).diff()
+        session = self._conversation.session
+        text = "" if session is None else await session.diff()
         piece = Piece("diff", printable(text.rstrip("\n")))
         self._conversation.view.show([piece] if text else [Piece("note", "No changes.")])
 
@@ -107,15 +145,17 @@ class SettingActions:
             memories = await memory.search(words, limit=MOST_MEMORIES)
         else:
             memories = (await memory.list(limit=MOST_MEMORIES)).memories
-        lines = [f"{entry.id}  {one_line(entry.text, 200)}" for entry in memories]
+        lines = [f"{entry.id}  {_whose(entry)}{one_line(entry.text, 200)}" for entry in memories]
         self._note("\n".join(lines) or "Nothing is remembered yet.")
 
     async def _skills(self, _value: str) -> None:
         host_client = self._app.host_client
-        folder = host_client.config.home / SKILLS
-        skills, warnings = await host_client.to_thread(lambda: read_skills(folder))
+        session = self._conversation.session
+        profile = DEFAULT if session is None else (await session.view()).settings.profile
+        folders = skill_folders(host_client.config, profile)
+        skills, warnings = await host_client.to_thread(partial(read_skills, *folders))
         lines = [f"{skill.name}: {one_line(skill.description, 200)}" for skill in skills]
-        self._note("\n".join([*lines, *warnings]) or f"There are no skills in {folder}.")
+        self._note("\n".join([*lines, *warnings]) or f"There are no skills in {folders[-1]}.")
 
     async def _export(self, word: str) -> None:
         session = self._conversation.session
@@ -124,10 +164,15 @@ class SettingActions:
         rows = await self._app.store.transcript(session.session_id, limit=ALL)
         parts = [text for row in rows if (text := _markdown(row.event))]
         name = word or f"{session.session_id}.md"
-        file = Path(self._conversation.transcript.workspace) / Path(name).expanduser()  # noqa: ASYNC240 (no access)
+        file = typed_path(self._conversation.transcript.workspace, name)
         content = "\n\n".join(parts) + "\n"
         await self._app.host_client.to_thread(lambda: _write(file, content))
         self._note(f"Wrote {file}.")
+
+
+def _whose(memory: Memory) -> str:
+    _, person = profile_and_person(memory.profile)
+    return "" if person is None else f"(of {person}) "
 
 
 def _markdown(event: object) -> str:
@@ -145,7 +190,8 @@ def _markdown(event: object) -> str:
 
 def _write(file: Path, content: str) -> None:
     try:
-        with file.open("x") as stream:
+        with file.open("x", encoding="utf-8", errors="replace") as stream:
             stream.write(content)
-    except OSError as error:
-        raise UserMustActError(f"{file} was not written: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserMustActError(f"{file} was not written: {reason}") from error

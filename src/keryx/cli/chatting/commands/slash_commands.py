@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
+
+from keryx.errors import UserMustActError
+
+READABLE: Final = 34
+"""Columns in which an explanation is easy to read."""
+LONGEST_NUMBER: Final = 9
 
 
 class SlashCommand(NamedTuple):
@@ -33,7 +42,7 @@ COMMANDS: Final = tuple(
         ("deny", "Deny the call that waits"),
         ("answer", "Answer the question that waits", "TEXT"),
         ("model", "Change the model of this session", "[NAME]"),
-        ("effort", "Change how much the model thinks", "LEVEL"),
+        ("effort", "Show or change how much the model thinks", "[LEVEL]"),
         ("tools", "Show the tools, or use only these", "[NAMES]"),
         ("workspace", "Change the folder that this session works in", "[FOLDER]"),
         ("personality", "Change the personality of the agent", "[NAME]"),
@@ -81,6 +90,19 @@ def parse(text: str) -> tuple[str, str] | None:
     return name.lower(), value.strip()
 
 
+def number_in(word: str) -> int | None:
+    """Return the number that a person typed; None: it is none, or far too long to be one."""
+    return int(word) if word.isdecimal() and len(word) <= LONGEST_NUMBER else None
+
+
+def typed_path(folder: str, word: str) -> Path:
+    """Return the path that a person typed, which begins in this folder."""
+    try:
+        return Path(folder) / Path(word).expanduser()
+    except RuntimeError as error:
+        raise UserMustActError(f"{word} begins with a user who does not exist here") from error
+
+
 def unknown(name: str) -> str:
     """Return an error text for a command that does not exist."""
     close = difflib.get_close_matches(name, NAMES, n=1)
@@ -90,13 +112,26 @@ def unknown(name: str) -> str:
     )
 
 
-def help_text() -> str:
-    """Return all commands and keys, one per line."""
-    rows = [(command.usage, command.about) for command in COMMANDS]
-    lines = ["Commands", *_aligned(rows), "", "Keys", *_aligned([*KEYS, *PREFIXES])]
+def help_text(columns: int, others: Sequence[tuple[str, str]] = ()) -> str:
+    """Return all commands and keys, in rows that fit; `others` are commands of the view."""
+    rows = [(command.usage, command.about) for command in COMMANDS] + list(others)
+    keys = [*KEYS, *PREFIXES]
+    lines = ["Commands", *_aligned(rows, columns), "", "Keys", *_aligned(keys, columns)]
     return "\n".join(lines)
 
 
-def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+def _aligned(rows: Sequence[tuple[str, str]], columns: int) -> list[str]:
+    """Return two columns, or in a narrow terminal each explanation below its name."""
     width = min(31, max(len(name) for name, _ in rows))
-    return [f"  {name:<{width}}  {about}" for name, about in rows]
+    is_narrow = columns < width + READABLE
+    lines: list[str] = []
+    for name, about in rows:
+        margin = "    " if is_narrow else " " * (width + 4)
+        parts = textwrap.wrap(about, max(READABLE // 2, columns - len(margin)))
+        if is_narrow:
+            lines += [*textwrap.wrap(f"  {name}", columns, subsequent_indent="  ")]
+            lines += [f"{margin}{part}" for part in parts]
+        else:
+            lines.append(f"  {name:<{width}}  {parts[0]}")
+            lines += [f"{margin}{part}" for part in parts[1:]]
+    return lines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final
 
 from prompt_toolkit.buffer import CompletionState
@@ -12,7 +11,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from keryx.cli.chatting.commands.slash_commands import COMMANDS
+from keryx.cli.chatting.commands.slash_commands import COMMANDS, typed_path
+from keryx.errors import UserMustActError
 
 MOST_FILES: Final = 50
 TAKE_FILES: Final = ("/attach ", "/workspace ", "/export ")
@@ -54,18 +54,15 @@ class ChatCompleter(Completer):
     def _files(self, word: str) -> Iterable[Completion]:
         workspace = self.workspace()
         folder, _, start = word.rpartition("/")
-        base = (
-            Path(workspace or ".")
-            / Path(folder or ("/" if word.startswith("/") else "")).expanduser()
-        )
         try:
+            base = typed_path(workspace or ".", folder or ("/" if word.startswith("/") else ""))
             with os.scandir(base) as entries:
                 names = sorted(
                     f"{entry.name}/" if entry.is_dir() else entry.name
                     for entry in entries
                     if entry.name.startswith(start) and (start or not entry.name.startswith("."))
                 )
-        except OSError:
+        except (OSError, ValueError, UserMustActError):
             return
         for name in names[:MOST_FILES]:
             if name.isprintable():

@@ -17,6 +17,7 @@ from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.search import stop_search
 
 from keryx.cli.chatting.screen.screen import Screen
 
@@ -121,7 +122,11 @@ def _add_leaving(
 ) -> None:
     draft = screen.draft
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=is_searching)
+    def _(_event: KeyPressEvent) -> None:
+        stop_search()
+
+    @keys.add("c-c", filter=~is_searching)
     def _(_event: KeyPressEvent) -> None:
         if draft.text:
             take_draft()
@@ -207,4 +212,7 @@ def image_path(text: str) -> str | None:
         word = unquote(word.removeprefix("file://"))
     if "\n" in word or not word.startswith(("/", "~/")) or not word.lower().endswith(IMAGES):
         return None
-    return word if Path(word).expanduser().is_file() else None
+    try:
+        return word if Path(word).expanduser().is_file() else None
+    except (OSError, RuntimeError):  # such as a name that is too long for one
+        return None

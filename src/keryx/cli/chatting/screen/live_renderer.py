@@ -1,8 +1,14 @@
 """Writes the terminal: finished rows into the scrollback, and a live region below them.
 
 There is one writer. Everything of a frame (erase the live region, finished rows, the live region
-again) is one write inside a synchronised update, so nothing comes between the parts. Rows are
-erased one by one: some terminals copy what `erase below` removes into the scrollback.
+again) is one write inside a synchronised update, so nothing comes between the parts. The first row
+is erased on its own: some terminals copy what `erase below` removes from the top of the screen into
+the scrollback.
+
+A frame may be on its way while the terminal changes its size, and nothing tells the chat. So a
+frame must find the top of the region in a terminal of another width. tmux says where a wrapped row
+begins. Elsewhere rows above the caret leave a part of the width free, and while the size changes
+nothing is written: the first frame after that is computed for a size that has settled.
 
 This module uses private members of prompt_toolkit's renderer; the tests run it in a real terminal.
 """
@@ -13,7 +19,7 @@ import os
 import re
 import select
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
@@ -32,14 +38,17 @@ from keryx.aio.clock import RealClock, Timer
 BEGIN_UPDATE: Final = "\x1b[?2026h"
 END_UPDATE: Final = "\x1b[?2026l"
 ERASE_ROW: Final = "\x1b[2K"
-SAVE_CURSOR: Final = "\x1b7"
-RESTORE_CURSOR: Final = "\x1b8"
-ROW_DOWN: Final = "\x1b[B"
+ERASE_FROM_HERE: Final = f"{ERASE_ROW}\x1b7\x1b[B\x1b[J\x1b8"
+"""Erases this row and all rows below it; the cursor stays."""
 CURSOR_UP: Final = "\x1b[A"
-ERASE_BELOW: Final = "\x1b[J"
 WRAP_OFF: Final = "\x1b[?7l"
 WRAP_ON: Final = "\x1b[?7h"
 HOME: Final = "\x1b[H"
+FREE_PART: Final = 4
+"""This part of the width is left free by live rows outside tmux: a frame that is on its way while
+the terminal becomes narrower by less finds them as they were, not wrapped."""
+READABLE: Final = 30
+"""Columns that live rows may have in any case."""
 NARROWEST: Final = 10
 """Columns of the narrowest terminal in which the region is still found."""
 SHORT_ROW: Final = 16
@@ -73,6 +82,14 @@ class LiveOutput(Vt100_Output):
         Then the top of the region is found whatever the width is. tmux tells of a new width up to
         250 ms after it has wrapped the rows anew, and a frame may be on its way in any case.
         """
+
+    @property
+    def live_columns(self) -> int:
+        """The columns that live rows above the draft may have."""
+        columns = self.get_size().columns
+        if self.finds_row_starts:
+            return columns
+        return max(min(columns, READABLE), columns - columns // FREE_PART)
 
     @contextmanager
     def one_write(self) -> Generator[None]:
@@ -131,7 +148,7 @@ class LiveRenderer(Renderer):
         self._finished: list[str] = []
         self._history: deque[str] = deque(maxlen=MOST_REPRINTED)
         self.is_paused = False
-        """While the terminal's size changes the live region is one short row that cannot wrap."""
+        """While the size changes nothing is written; in tmux one short row, which cannot wrap."""
         super().__init__(style, output)
 
     @property
@@ -146,6 +163,8 @@ class LiveRenderer(Renderer):
         with self._live_output.one_write():
             size = self._live_output.get_size()
             if self.is_paused and not is_done:
+                if not self._live_output.finds_row_starts:
+                    return
                 self._erase_rows(size)
                 self._write_short_row(app.current_buffer.document.current_line_before_cursor)
                 return
@@ -184,16 +203,19 @@ class LiveRenderer(Renderer):
                 self.output.write_raw(CURSOR_UP * height)
             else:
                 self.output.write_raw(HOME)
-            self._erase_below(size.rows)
+            self.output.write_raw(ERASE_FROM_HERE)
             self._forget_screen()
-            for row in rows:
-                self.output.write_raw(f"{row}\r\n")
+            self._write_rows(rows)
 
     def _write_finished(self) -> None:
         rows, self._finished = self._finished, []
         self._history.extend(rows)
-        for row in rows:
-            self.output.write_raw(f"{row}\r\n")
+        self._write_rows(rows)
+
+    def _write_rows(self, rows: Sequence[str]) -> None:
+        """Write rows that stay. A terminal that is narrower by now wraps them, and cuts nothing."""
+        if rows:
+            self.output.write_raw(WRAP_ON + "".join(f"{row}\r\n" for row in rows) + WRAP_OFF)
 
     def _write_short_row(self, line: str) -> None:
         """Show the end of the draft in a row that fits into any terminal."""
@@ -225,21 +247,13 @@ class LiveRenderer(Renderer):
                 lengths[cursor.y] = max(lengths[cursor.y], cursor.x)
                 starts = [_row_start(length) for length in lengths[: cursor.y + 1]]
                 self.output.write_raw(WRAP_OFF + CURSOR_UP.join(reversed(starts)) + WRAP_ON)
-                # tmux copies what it erases from the first row of the screen on into the
-                # scrollback, so the first row is erased on its own. It may also be the last one.
-                rest = f"{SAVE_CURSOR}{ROW_DOWN}{ERASE_BELOW}{RESTORE_CURSOR}"
-                self.output.write_raw(ERASE_ROW + (rest if len(lengths) > 1 else ""))
             else:
                 heights = [-(-length // columns) for length in lengths]
                 self.output.write_raw("\r")
                 self.output.cursor_up(sum(heights[: cursor.y]) + cursor.x // columns)
-                self._erase_below(sum(heights))
+            # The first row may also be the last one of the screen.
+            self.output.write_raw(ERASE_FROM_HERE if len(lengths) > 1 else ERASE_ROW)
         self._forget_screen()
-
-    def _erase_below(self, rows: int) -> None:
-        """Erase so many rows from the cursor on, and leave the cursor where it is."""
-        erase = ROW_DOWN.join([ERASE_ROW] * rows)
-        self.output.write_raw(f"{SAVE_CURSOR}{erase}{RESTORE_CURSOR}")
 
     def _forget_screen(self) -> None:
         self._cursor_pos = Point(x=0, y=0)

@@ -35,6 +35,9 @@ class LiveRows:
     def rows(self, transcript: Transcript, width: int, height: int, now: float) -> list[Row]:
         """Return at most `height` rows; requests are the last to be left out."""
         requests = _request_rows(transcript, width)
+        if len(requests) > height:
+            # Keys without words: what is asked must be seen too.
+            requests = _request_rows(transcript, width, keys_only=True)[:height]
         queue = _queue_rows(transcript, width)
         calls = _call_rows(transcript, width, now)
         activity = _activity(transcript, width)
@@ -117,16 +120,16 @@ def _queue_rows(transcript: Transcript, width: int) -> list[Row]:
     return rows
 
 
-def _request_rows(transcript: Transcript, width: int) -> list[Row]:
+def _request_rows(transcript: Transcript, width: int, *, keys_only: bool = False) -> list[Row]:
     request = transcript.pending.first
     if request is None:
         return []
-    count = len(transcript.pending.requests)
-    more = f" (1 of {count})" if count > 1 else ""
-    rows: list[Row] = [
-        [("class:waiting", _fit(f"{WAITING}{more}: {short_text(request, width)}", width))]
+    line = f"{transcript.pending.heading}: {short_text(request, width)}"
+    rows: list[Row] = [[("class:waiting", _fit(line, width))]]
+    labels = [
+        choice.key.upper() if keys_only else f"{choice.key.upper()} {choice.label}"
+        for choice in choices_of(request)
     ]
-    labels = [f"{choice.key.upper()} {choice.label}" for choice in choices_of(request)]
     labels = labels or ["Enter answers with the draft"]
     line = "Ctrl+X, then: "
     for label in labels:
@@ -151,10 +154,10 @@ def status(transcript: Transcript, width: int, attached: int, hint: str) -> str:
         state = "Working…"
     parts = [
         state,
+        f"{attached} attached" if attached else "",
         transcript.model.rpartition(":")[2],
         _context(transcript),
         _cost(transcript),
-        f"{attached} attached" if attached else "",
         Path(transcript.workspace).name,
         one_line(transcript.title, 40),
     ]

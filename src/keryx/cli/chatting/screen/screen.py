@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -42,7 +42,7 @@ from keryx.cli.chatting.screen.live_renderer import LiveApplication, LiveOutput,
 
 if TYPE_CHECKING:
     from keryx.cli.chatting.screen.drawing import Drawing
-    from keryx.cli.chatting.transcript import Transcript
+    from keryx.cli.chatting.view import Source
 
 FRAME: Final = 0.08
 """Seconds between frames while text streams. Keys are echoed at once."""
@@ -60,18 +60,6 @@ STYLE: Final = Style.from_dict(
         "chosen": "reverse",
     }
 )
-
-
-class Source(Protocol):
-    """Where the screen finds what it shows."""
-
-    @property
-    def transcript(self) -> Transcript: ...
-
-    @property
-    def attached(self) -> int:
-        """How many files are attached to the next message."""
-        ...
 
 
 class Screen:
@@ -96,6 +84,8 @@ class Screen:
         self.source: Source | None = None
         self.drawing: Drawing | None = None
         """Loaded after the first frame, since its packages are large."""
+        self.shown_request = ""
+        """The id of the request that the last frame shows, below its whole text."""
         self._hint = ""
         self._hint_timer: Timer | None = None
         self._frame_timer: Timer | None = None
@@ -157,9 +147,13 @@ class Screen:
 
     # -- what a conversation asks of a view
 
+    @property
+    def columns(self) -> int:
+        return self._output.get_size().columns
+
     def show(self, pieces: Sequence[Piece]) -> None:
         assert self.drawing is not None
-        self.renderer.finish(self.drawing.rows(pieces, self._output.get_size().columns))
+        self.renderer.finish(self.drawing.rows(pieces, self.columns))
         self.refresh()
 
     def refresh(self) -> None:
@@ -211,8 +205,8 @@ class Screen:
 
     def has_unloaded_history(self) -> bool:
         """Return whether the draft was just cleared, and its history is not loaded again yet."""
-        draft = self.draft
-        return not draft.text and draft.working_index == 0 and bool(self.history.get_strings())
+        is_cleared = not self.draft.text and self.draft.working_index == 0
+        return is_cleared and bool(self.history.get_strings())
 
     def reprint(self) -> None:
         """Draw the last screenful again."""
@@ -231,9 +225,8 @@ class Screen:
     def _tick(self) -> None:
         """Draw the times of calls every second while a turn runs."""
         if self._second_timer is None:
-            self._second_timer = self._clock.call_at(
-                self._clock.monotonic() + SECOND, self._second_passed
-            )
+            when = self._clock.monotonic() + SECOND
+            self._second_timer = self._clock.call_at(when, self._second_passed)
 
     def _second_passed(self) -> None:
         self._second_timer = None
@@ -245,8 +238,9 @@ class Screen:
         size = self._output.get_size()
         draft_rows = min(self.draft.document.line_count, size.rows // 3)
         height = max(2, min(size.rows // 2, size.rows - draft_rows - 4))
-        now = self._clock.wall()
-        return self.drawing.live_rows(self.source.transcript, size.columns, height, now)
+        transcript, now = self.source.transcript, self._clock.wall()
+        self.shown_request = next(iter(transcript.pending.requests), "")
+        return self.drawing.live_rows(transcript, self._output.live_columns, height, now)
 
     def _has_room_for_a_blank_row(self) -> bool:
         return self.renderer.has_history and self._output.get_size().rows >= ROOMY
@@ -260,8 +254,7 @@ class Screen:
     def _status_text(self) -> StyleAndTextTuples:
         if self.source is None or self.drawing is None:
             return [("class:dim", self._hint or "Starting…")]
-        width = self._output.get_size().columns
-        source = self.source
+        width, source = self._output.get_size().columns, self.source
         line = self.drawing.status(source.transcript, width, source.attached, self._hint)
         return [("class:dim", line)]
 

@@ -80,7 +80,12 @@ class ScreenChat:
         try:
             with suppress(EOFError):  # the terminal is gone
                 await self._screen.run(self._connect)
+            unsent = (
+                0 if self._conversation is None else await self._conversation.outbox.wait_sent()
+            )
             await self._keep_draft()
+            if unsent:
+                print(f"{unsent} message(s) or command(s) were not sent; Up brings them back.")
             self._say_goodbye()
         finally:
             for number in ENDING:
@@ -142,7 +147,7 @@ class ScreenChat:
 
     @property
     def attached(self) -> int:
-        return 0 if self._actions is None else len(self._actions.attachments)
+        return 0 if self._actions is None else len(self._actions.attachments.files)
 
     def _soon(self, act: Callable[[CommandActions, Conversation], Any]) -> None:
         """Do it now, or as soon as there is a connection."""
@@ -155,6 +160,7 @@ class ScreenChat:
     # -- what the keys do
 
     def submit(self, text: str) -> None:
+        self._last_interrupt = 0.0  # whoever goes on typing does not mean to leave
         self._soon(lambda actions, _: actions.submit(text))
 
     def steer(self, text: str) -> None:
@@ -176,21 +182,28 @@ class ScreenChat:
         conversation = self._conversation
         if is_second:
             self._screen.leave()
-        elif conversation is not None and conversation.transcript.is_running:
+        elif self._early or (conversation is not None and conversation.is_busy):
+            self._soon(lambda _, chat: chat.start(chat.stop(), name="stopping"))
             self._screen.hint("Stopping… Ctrl+C again leaves")
-            conversation.start(conversation.stop(), name="stopping")
+        elif conversation is not None and conversation.transcript.is_compacting:
+            self._screen.hint("The summary goes on; Ctrl+C again leaves")
         else:
             self._screen.hint("Ctrl+C again leaves")
 
     def choose(self, key: str) -> None:
-        """Answer the request that is pinned."""
+        """Answer the request that is on the screen."""
         if self._actions is None or self._conversation is None:
             return
-        request = self._conversation.transcript.pending.first
-        if request is None:
-            self._screen.hint("Nothing is waiting for you")
+        try:
+            request = self._conversation.shown_request
+        except KeryxError as error:
+            self._screen.refresh()
+            self._screen.hint(str(error))
             return
-        self._actions.choose(request, key)
+        if request is not None:
+            self._actions.choose(request, key)
+        else:
+            self._screen.hint("Nothing is waiting for you")
 
     def answer_with(self, text: str) -> None:
         self._soon(lambda actions, _: actions.submit(f"/answer {text}"))
@@ -229,7 +242,7 @@ class ScreenChat:
             with suppress(KeryxError):
                 await self._conversation.keep_draft(text)
         self._unsent.close()
-        if self._error is not None:
+        if self._conversation is None:
             for unwritten in self._screen.history.unwritten:
                 print(f"Not sent: {unwritten}")
 

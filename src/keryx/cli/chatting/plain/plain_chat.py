@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,13 +18,21 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope, call_soon
 from keryx.cli.chatting.commands.command_actions import CommandActions
 from keryx.cli.chatting.conversation import Conversation
-from keryx.cli.chatting.opening import keryx_of, opening_of, session_of
+from keryx.cli.chatting.opening import begin, keryx_of, opening_of
 from keryx.cli.chatting.pieces import Piece
-from keryx.cli.chatting.requests import choices_of
+from keryx.cli.chatting.requests import choices_of, request_id
 from keryx.cli.screens.markdown_stream import NEXT_ITEM
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 LEAVING: Final = ("/quit", "/exit")
+BLOCKS: Final = (
+    ("/text", "Collect the lines of one message"),
+    ("/end", "Send them as one message"),
+    ("/drop", "Drop them"),
+)
+"""The commands that only plain lines need."""
+OF_NO_TERMINAL: Final = 80
+"""Columns."""
 TO_STDOUT: Final = ("reply", "code")
 
 
@@ -34,12 +43,16 @@ class PlainView:
         self._is_terminal = is_terminal
         self._last_kind = ""
         self.conversation: Conversation | None = None
+        self.shown_request = ""
+        self.has_unsent = False
+        """Whether something that was typed was not sent."""
 
     def show(self, pieces: Sequence[Piece]) -> None:
         for piece in pieces:
             self._print(piece)
         pending = None if self.conversation is None else self.conversation.transcript.pending
         if any(piece.kind == "request" for piece in pieces) and pending and pending.first:
+            self.shown_request = request_id(pending.first)
             choices = choices_of(pending.first)
             lines = [f"/{number} {choice.label}" for number, choice in enumerate(choices, 1)]
             print("\n".join(lines or ["/answer TEXT"]), file=self._notes, flush=True)
@@ -65,10 +78,18 @@ class PlainView:
 
     def put_back(self, text: str) -> None:
         if text:
+            self.has_unsent = True
             print(f"[not sent: {text}]", file=sys.stderr, flush=True)
 
     def alert(self, text: str) -> None:
         """Do nothing: the lines themselves are read aloud."""
+
+    @property
+    def columns(self) -> int:
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns
+        except OSError:
+            return OF_NO_TERMINAL
 
     def leave(self) -> None:
         """Do nothing: the reader of the lines ends the chat itself."""
@@ -84,29 +105,73 @@ async def run_plain(options: argparse.Namespace) -> int:
         scope = Scope("reading lines")
         bridge = Bridge(scope)
         try:
-            session_id = await session_of(app, options)
-            if session_id is not None:
-                await conversation.resume(session_id)
+            await begin(conversation, options)
             if is_terminal:
                 print("Keryx. /help shows all commands.", flush=True)
             with _Interrupts(conversation):
-                await _read_lines(conversation, bridge)
+                await _read_lines(conversation, view, bridge, is_terminal=is_terminal)
         finally:
             await conversation.close()
             await bridge.close()
             scope.close()
+        if is_terminal:
+            return 0
         finished = conversation.transcript.last_finished
-        return 0 if finished is None or is_terminal else EXIT_CODES[finished.outcome]
+        code = 0 if finished is None else EXIT_CODES[finished.outcome]
+        return code or int(view.has_unsent)
 
 
-async def _read_lines(conversation: Conversation, bridge: Bridge) -> None:
-    actions = CommandActions(conversation, _cannot_copy)
+class _LineBlock:
+    """Collects the lines of one message, between `/text` and `/end`.
+
+    A terminal hands over a pasted text line by line, whenever they come: without a mark, nobody can
+    tell which of them belong together.
+    """
+
+    def __init__(self, view: PlainView) -> None:
+        self._view = view
+        self._lines: list[str] | None = None
+
+    def take(self, line: str) -> str:
+        """Return what is to be submitted now: the line, a whole block, or nothing."""
+        word = line.strip()
+        if self._lines is None:
+            if word != "/text":
+                return line
+            self._lines = []
+            self._view.show([Piece("note", "/end sends the lines that follow; /drop drops them.")])
+        elif word in ("/end", "/drop"):
+            text, self._lines = "\n".join(self._lines), None
+            # A space keeps a text that begins with a slash from being a command.
+            return (
+                f" {text}" if word == "/end" and text.startswith("/") else text * (word == "/end")
+            )
+        else:
+            self._lines.append(line)
+        return ""
+
+    def close(self) -> None:
+        """Say what was not sent."""
+        self._view.put_back("\n".join(self._lines or ()))
+
+
+async def _read_lines(
+    conversation: Conversation, view: PlainView, bridge: Bridge, *, is_terminal: bool
+) -> None:
+    also = BLOCKS if is_terminal else ()
+    actions = CommandActions(conversation, _cannot_copy, also)
+    block = _LineBlock(view)
     while True:
         line = await bridge.to_thread(_read_line)
-        if line is None:
-            await conversation.wait_resting()
-            return
-        if line.strip() in LEAVING:
+        if is_terminal and line is not None:
+            line = block.take(line)
+        is_over = line is None or line.rstrip() in LEAVING
+        if not is_terminal and (is_over or actions.is_in_order(line or "")):
+            # What a script says before a command is done before it.
+            await conversation.outbox.wait_resting()
+        if line is None or is_over:
+            block.close()
+            await conversation.outbox.wait_sent()
             return
         if line.strip():
             actions.submit(line)
@@ -128,8 +193,7 @@ class _Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        is_running = self._conversation.transcript.is_running
-        if (self._is_second or not is_running) and callable(self._before):
+        if (self._is_second or not self._conversation.is_busy) and callable(self._before):
             self._before(number, frame)
             return
         self._is_second = True

@@ -1,0 +1,1 @@
+"""The plain lines of `keryx chat`: for screen readers, dumb terminals and pipes."""
