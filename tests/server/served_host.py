@@ -18,7 +18,7 @@ from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
 from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
-from keryx.ports.model import ModelRequest
+from keryx.ports.model import Model, ModelRequest
 from keryx.ports.tool import Tool
 from keryx.server.access.tokens import Tokens
 from keryx.server.access.users import Users
@@ -235,7 +235,7 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
 async def served_host(
     path: Path,
     *,
-    model: ScriptedModel | None = None,
+    model: str | Model | None = None,
     tools: Sequence[Tool] | None = None,
     **settings: Any,
 ) -> AsyncGenerator[ServedHost]:

@@ -139,8 +139,8 @@ async def test_a_fork_shares_the_past_and_is_one_however_often_asked_for(tmp_pat
         await here.client.post(path, body, status=201)
         rows = (await here.client.get("/api/sessions/s-fork/messages"))["rows"]
         assert [row["event"]["text"] for row in rows] == ["one", "You said: one"]
-        taken = await here.client.ask("POST", path, json={"session_id": name})
-        taken.problem(409, "conflict")
+        answer = await here.client.ask("POST", path, json={"session_id": name})
+        answer.problem(409, "conflict")
         (await here.client.ask("POST", path, json={"turn_id": "t-no"})).problem(409, "conflict")
 
 

@@ -13,7 +13,16 @@ import pytest
 from keryx.models.scripted import ScriptedCall, ScriptedReply
 from keryx.server.sharing.share_links import MOST_LINKS, ShareRecord, create_link
 from tests.app.portable.test_round_trip import PNG
-from tests.server.served_host import Answer, Client, ServedHost, echo, scripted, served_host
+from tests.cli.commands import keryx
+from tests.server.served_host import (
+    Answer,
+    Client,
+    ServedHost,
+    echo,
+    in_thread,
+    scripted,
+    served_host,
+)
 from tests.server.server_process import served
 
 RAW = {"Content-Type": "application/octet-stream"}
@@ -120,12 +129,15 @@ async def test_several_sessions_are_exported_as_one_file_that_can_be_imported(
             assert opened.testzip() is None
             texts = [opened.read(name).decode() for name in opened.namelist()]
         assert sorted(f"number {n}" in text for n, text in enumerate(texts)) == [True] * 3
-        lines = await here.client.ask("GET", f"/api/exports?{query}&format=jsonl")
-        for name in names:
-            await here.client.ask("DELETE", f"/api/sessions/{name}")
-        answer = await imported(here.client, lines.raw)
-        assert answer.status == 201, answer.raw
-        assert [row["session_id"] for row in answer.body["sessions"]] == names
+        to_read = (await imported(here.client, archive.raw)).problem(422, "refused")
+        assert "export the sessions as JSON" in to_read["hint"]
+        for format_ in ("json", "jsonl"):
+            export = await here.client.ask("GET", f"/api/exports?{query}&format={format_}")
+            for name in names:
+                await here.client.ask("DELETE", f"/api/sessions/{name}")
+            answer = await imported(here.client, export.raw)
+            assert answer.status == 201, answer.raw
+            assert [row["session_id"] for row in answer.body["sessions"]] == names
         (await here.client.ask("GET", f"/api/exports?{query}&session_id=no")).problem(
             404, "not_found"
         )
@@ -149,6 +161,14 @@ async def test_files_of_other_programs_are_imported_and_told_to_the_list(tmp_pat
         assert (await here.client.finished(row["session_id"], sent["turn_id"]))["outcome"]
 
 
+def archived(content: bytes) -> bytes:
+    """An archive with one file."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("one.json", content)
+    return sink.getvalue()
+
+
 @pytest.mark.promise("page20.18")
 @pytest.mark.parametrize(
     "data",
@@ -162,6 +182,11 @@ async def test_files_of_other_programs_are_imported_and_told_to_the_list(tmp_pat
         b'{"format": "keryx.session", "version": 1, "session_id": "s", "events": []}',
         b"[" * 100_000,
         b"SQLite format 3\0",
+        b"PK\x03\x04",
+        archived(b"{}"),
+        archived(archived(b"{}")),
+        archived(b"[" * 100_000),
+        archived(bytes(300 * 1024 * 1024)),
     ],
 )
 async def test_what_is_no_session_is_refused_with_what_it_must_be(
@@ -210,8 +235,10 @@ async def test_an_imported_session_allows_and_reverts_nothing_by_itself(tmp_path
 
 
 async def shared(client: Client, session_id: str, **body: Any) -> dict[str, Any]:
-    made: dict[str, Any] = await client.post(f"/api/sessions/{session_id}/shares", body, status=201)
-    return made
+    share: dict[str, Any] = await client.post(
+        f"/api/sessions/{session_id}/shares", body, status=201
+    )
+    return share
 
 
 async def opened(here: ServedHost, path: str, method: str = "GET") -> Answer:
@@ -231,6 +258,7 @@ async def test_a_link_shows_the_session_as_it_was_without_a_login(tmp_path: Path
         assert page.status == 200
         assert b"the first" in page.raw
         assert b"the second" not in page.raw
+        assert b'from">You' not in page.raw  # the reader is somebody else
         assert b"<script" not in page.raw
         assert b"the second" in (await opened(here, following["path"])).raw
         headers = page.headers
@@ -252,6 +280,35 @@ async def test_a_link_shows_the_session_as_it_was_without_a_login(tmp_path: Path
         assert secret not in json.dumps(listed)
         assert [share["up_to"] for share in listed["shares"]] == [None, now["share"]["up_to"]]
         assert await here.client.get("/api/shares") == listed
+
+
+@pytest.mark.promise("page20.19")
+async def test_links_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
+    async with served_host(tmp_path) as here:
+        session_id = await spoken(here.client, "by command")
+
+        async def command(*words: str) -> tuple[int, str, str]:
+            done = await in_thread(keryx, here.home, "sessions", *words)
+            return done.returncode, done.stdout, done.stderr
+
+        status, path, hint = await command("share", session_id, "--days", "1")
+        assert (status, "--url" in hint) == (0, True)
+        assert b"by command" in (await opened(here, path.strip())).raw
+        _, whole, _ = await command("share", session_id, "--forever", "--url", "https://k.example/")
+        assert whole.startswith("https://k.example/share/0/")
+        # What a command made and what the page made are the same links.
+        shares = (await here.client.get("/api/shares"))["shares"]
+        assert [share["expires_at"] is None for share in shares] == [True, False]
+        _, listed, _ = await command("links")
+        assert (await command("links", session_id))[1] == listed
+        assert [line.split()[1] for line in listed.splitlines()] == [session_id] * 2
+        status, _, error = await command("unshare", session_id, "0" * 12)
+        assert (status, "has no link" in error) == (1, True)
+        assert (await command("unshare", session_id, listed.splitlines()[1].split()[0]))[0] == 0
+        assert (await opened(here, path.strip())).status == 404
+        assert (await command("unshare", session_id, "all"))[0] == 0
+        assert (await command("links"))[1] == ""
+        assert (await command("share", "s_none"))[0] == 1
 
 
 @pytest.mark.promise("page20.19")

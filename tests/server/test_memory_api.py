@@ -72,6 +72,17 @@ async def test_what_is_remembered_is_read_edited_confirmed_and_forgotten(
         assert await texts(client) == await texts(client, "?ended=true") == []
 
 
+async def test_it_says_whose_a_memory_is(home: MemoryHome, tmp_path: Path) -> None:
+    async with served_host(tmp_path) as here:
+        client = here.client
+        own = await client.post(MEMORY, {"text": "I drink coffee."}, status=201)
+        of_ann = {"text": "Ann drinks tea.", "profile": "default/telegram:42"}
+        item = await client.post(MEMORY, of_ann, status=201)
+        assert (own["person"], item["person"]) == (None, "telegram:42")
+        assert await texts(client, "?profile=default/telegram:42") == ["Ann drinks tea."]
+        assert await texts(client, "?profile=default") == ["I drink coffee."]
+
+
 async def test_the_list_has_pages_scopes_and_a_search(home: MemoryHome, tmp_path: Path) -> None:
     async with served_host(tmp_path) as here:
         client = here.client
@@ -87,6 +98,7 @@ async def test_the_list_has_pages_scopes_and_a_search(home: MemoryHome, tmp_path
         assert await texts(client, "?q=fact%203") == ["Fact 3."]
         assert "Tests run with make." not in await texts(client, "?workspace=/elsewhere")
         assert await texts(client, "?profile=other") == []
+        assert {item["person"] for item in (*first["memories"], *rest["memories"])} == {None}
         body: dict[str, Any]
         for body in ({"text": ""}, {"text": "x" * 2_001}, {}):
             (await client.ask("POST", MEMORY, json=body)).problem(400, "bad_request")

@@ -117,8 +117,8 @@ async def test_what_waits_can_be_changed_reordered_and_withdrawn(tmp_path: Path)
         await here.client.finished(name, one["turn_id"])
         again = await here.client.ask("PATCH", f"{path}/{two['message_id']}", json={"text": "x"})
         again.problem(409, "conflict")
-        gone = await here.client.ask("DELETE", f"{path}/{three['message_id']}")
-        assert gone.body == {"withdrawn": False}
+        too_late = await here.client.ask("DELETE", f"{path}/{three['message_id']}")
+        assert too_late.body == {"withdrawn": False}
         said = [text for kind, text in await transcript(here, name) if kind == "message.accepted"]
         assert said == ["hold", "TWO", "one"]
 

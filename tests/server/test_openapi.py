@@ -67,7 +67,9 @@ def here(tmp_path: Path) -> Iterator[ServedHost]:
 
 def described(here: ServedHost) -> Any:
     headers = {"Authorization": f"Bearer {here.token}"}
-    return schemathesis.openapi.from_url(f"{here.client.url}/api/openapi.json", headers=headers)
+    return schemathesis.openapi.from_url(
+        f"{here.client.url}/api/openapi.json", headers=headers, timeout=PATIENCE
+    )
 
 
 def operations(here: ServedHost) -> Iterator[Any]:

@@ -92,8 +92,8 @@ async def test_what_is_wrong_is_refused_and_the_configuration_is_shown(tmp_path:
             ("deny", "write_file: what matches *.env, in every folder"),
             ("allow", "terminal: what matches git *, in every folder"),
         ]
-        gone = await here.client.ask("DELETE", f"{RULES}/a-nobody.0")
-        gone.problem(404, "not_found")
+        answer = await here.client.ask("DELETE", f"{RULES}/a-nobody.0")
+        answer.problem(404, "not_found")
         session_id = await here.client.open(approvals="ask")
         path = f"/api/sessions/{session_id}/approvals/a-nobody"
         body = {"decision": "always", "reach": "the moon"}

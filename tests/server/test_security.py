@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
@@ -280,6 +282,19 @@ async def test_the_page_is_served_with_what_may_be_kept(tmp_path: Path) -> None:
     assert (await served(page, "/", "POST")).status == 405
     for path in ("/assets/nothing.js", "/assets/link.txt", "/../outside.txt"):
         assert (await served(page, path)).status == 404
+
+
+async def test_only_the_script_that_was_built_into_the_document_may_run(tmp_path: Path) -> None:
+    script = "fetch('api/sessions')"
+    (tmp_path / "index.html").write_text(f"<!doctype html><script>{script}</script>")
+    (tmp_path / "plain.js").write_text("let x")
+    page = await in_thread(Page.read, tmp_path)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (await served(page, "/")).headers[b"content-security-policy"].decode()
+    assert f"script-src 'self' 'sha256-{digest}';" in policy
+    for path in ("/plain.js", "/missing.js"):
+        other = (await served(page, path)).headers[b"content-security-policy"].decode()
+        assert "script-src 'self';" in other
 
 
 async def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:

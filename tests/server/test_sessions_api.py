@@ -89,14 +89,14 @@ async def test_what_is_no_json_is_a_bad_request(tmp_path: Path) -> None:
 async def test_the_list_is_paged_from_the_last_change(tmp_path: Path) -> None:
     async with served_host(tmp_path) as here:
         names = [await here.client.open() for _ in range(5)]
-        seen: list[str] = []
+        session_ids: list[str] = []
         page = await here.client.get("/api/sessions?limit=2")
         while True:
-            seen += [row["session_id"] for row in page["sessions"]]
+            session_ids += [row["session_id"] for row in page["sessions"]]
             if page["next"] is None:
                 break
             page = await here.client.get(f"/api/sessions?limit=2&before={page['next']}")
-        assert seen == names[::-1]
+        assert session_ids == names[::-1]
         for query in ("limit=0", "limit=9999", "limit=x", "before=-1", "archived=perhaps"):
             (await here.client.ask("GET", f"/api/sessions?{query}")).problem(400, "bad_request")
 
@@ -127,9 +127,13 @@ async def test_a_wrong_change_of_a_session_changes_nothing(tmp_path: Path) -> No
             ({"tools": ["nothing"]}, 422, "refused"),
             ({"workspace": "/not/there"}, 422, "refused"),
             ({"personality": "nobody"}, 422, "refused"),
+            ({"effort": "banana"}, 422, "refused"),
         ):
             answer = await here.client.ask("PATCH", f"/api/sessions/{name}", json=body)
             answer.problem(status, kind)
+        assert "choose one of none, minimal, low, medium, high" in answer.body["hint"]
+        opened = await here.client.ask("POST", "/api/sessions", json={"effort": "banana"})
+        opened.problem(422, "refused")
         assert (await here.client.get(f"/api/sessions/{name}"))["seq"] == 1
 
 

@@ -61,21 +61,24 @@ async def patch(client: Client, revision: str, *changes: dict[str, Any]) -> Any:
 
 async def test_a_change_keeps_the_file_and_holds_at_the_next_turn(tmp_path: Path) -> None:
     async with settings_server(tmp_path) as (client, home):
-        shown = await client.get("/api/settings")
-        assert shown["document"]["limits"] == {"steps": 200}
-        assert shown["defaults"]["limits"]["steps"] == 200
-        assert (shown["problem"], shown["fixed"]) == (None, [])
+        settings = await client.get("/api/settings")
+        assert settings["document"]["limits"] == {"steps": 200}
+        assert settings["defaults"]["limits"]["steps"] == 200
+        assert (settings["problem"], settings["fixed"]) == (None, [])
         before = (home / "config.toml").read_text()
-        change = {"path": ["limits", "steps"], "before": 200, "value": 0}
-        answer = await patch(client, shown["revision"], change)
+        change = {"path": ["limits", "steps"], "before": 200, "value": 7}
+        answer = await patch(client, settings["revision"], change)
         assert answer.status == 200, answer
-        assert (home / "config.toml").read_text() == before.replace("200", "0")
+        assert (home / "config.toml").read_text() == before.replace("200", "7")
+        nothing = {"path": ["limits", "tokens_per_session"], "value": 0}
+        answer = await patch(client, answer.body["revision"], nothing)
         name = await client.open()
         sent = await client.say(name, "hi")
         events = await client.until(name, "turn.finished", turn_id=sent["turn_id"])
-        assert events[-1].data["outcome"] == "failed", "no step is allowed any more"
-        removal = {"path": ["limits", "steps"], "before": 0}
-        answer = await patch(client, answer.body["revision"], removal)
+        assert events[-1].data["outcome"] == "failed", "no token is allowed any more"
+        removals = ({"path": ["limits", "steps"], "before": 7}, nothing | {"before": 0})
+        del removals[1]["value"]
+        answer = await patch(client, answer.body["revision"], *removals)
         assert answer.body["document"]["limits"] == {}
         assert "# My settings." in (home / "config.toml").read_text()
 
@@ -125,6 +128,7 @@ async def test_a_change_by_hand_is_merged_or_shown_as_a_conflict(tmp_path: Path)
         ({"path": ["limits", "stepz"], "value": 1}, 'did you mean "steps"'),
         ({"path": ["limits", "steps"], "value": "many"}, "Expected `int | null`"),
         ({"path": ["limits", "steps"], "value": None}, "TOML has no null"),
+        ({"path": ["limits", "steps"], "value": 10**30}, "at most 64 bits"),
         ({"path": ["model", "name"], "value": "x"}, "is no table"),
         ({"path": ["models", "fallback"], "value": ["other:x"]}, "no provider 'other'"),
         ({"path": ["toolsets", "reading"], "value": ["read_fil"]}, "did you mean 'read_file'"),
@@ -135,9 +139,9 @@ async def test_what_could_not_be_read_back_is_not_written(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     async with settings_server(tmp_path) as (client, home):
-        shown = await client.get("/api/settings")
+        settings = await client.get("/api/settings")
         before = (home / "config.toml").read_text()
-        answer = await patch(client, shown["revision"], {"before": None, **change})
+        answer = await patch(client, settings["revision"], {"before": None, **change})
         problem = answer.problem(422, "refused")
         assert words in f"{problem['detail']}; {problem['hint']}"
         assert (home / "config.toml").read_text() == before
@@ -147,19 +151,55 @@ async def test_a_file_that_is_broken_is_shown_with_its_line(tmp_path: Path) -> N
     async with settings_server(tmp_path) as (client, home):
         good = (home / "config.toml").read_text()
         (home / "config.toml").write_text(f"{good}[limits\n")
-        shown = await client.get("/api/settings")
-        assert (shown["document"], shown["problem"]["line"]) == (None, 11)
+        settings = await client.get("/api/settings")
+        assert (settings["document"], settings["problem"]["line"]) == (None, 11)
         change = {"path": ["limits", "steps"], "value": 9}
-        problem = (await patch(client, shown["revision"], change)).problem(422, "refused")
+        problem = (await patch(client, settings["revision"], change)).problem(422, "refused")
         assert "line 11" in problem["detail"]
         (home / "config.toml").write_text(f"{good}token = 5\nseconds = 60\n")
-        shown = await client.get("/api/settings")
-        assert shown["problem"]["line"] == 11
-        assert 'did you mean "tokens"' in shown["problem"]["detail"]
+        settings = await client.get("/api/settings")
+        assert settings["problem"]["line"] == 11
+        assert 'did you mean "tokens"' in settings["problem"]["detail"]
         # A change that makes the file right again is welcome.
         fix = {"path": ["limits", "token"], "before": 5}
-        answer = await patch(client, shown["revision"], fix)
+        answer = await patch(client, settings["revision"], fix)
         assert (answer.status, answer.body["problem"]) == (200, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "providers = 3",
+        "providers = []",
+        "providers = { mine = 3 }",
+        "providers = { mine = [] }",
+        "mcp = 3",
+        "mcp = { servers = 3 }",
+        "mcp = { servers = { x = 3 } }",
+        "personalities = 3",
+        "profiles = { default = 3 }",
+        "approvals = 3",
+        "model = 3",
+    ],
+)
+async def test_a_value_of_the_wrong_type_breaks_no_part_of_the_screen(
+    tmp_path: Path, text: str
+) -> None:
+    async with settings_server(tmp_path) as (client, home):
+        (home / "config.toml").write_text(f"{text}\n")
+        settings = await client.get("/api/settings")
+        assert settings["problem"]["detail"]
+        for part in ("providers", "mcp", "skills", "tokens"):
+            answer = await client.ask("GET", f"/api/settings/{part}")
+            assert answer.status == 200, answer.raw
+        answer = await patch(
+            client, settings["revision"], {"path": ["limits", "steps"], "value": 5}
+        )
+        answer.problem(422, "refused")
+        (await client.ask("DELETE", "/api/settings/providers/mine")).problem(422, "refused")
+        for path in ("/api/setup", "/api/approvals/rules", "/api/models", "/api/profiles"):
+            assert (await client.ask("GET", path)).status == 200
+        assert (home / "config.toml").read_text() == f"{text}\n"
 
 
 async def test_what_a_variable_sets_is_shown_and_not_changed(
@@ -168,11 +208,11 @@ async def test_what_a_variable_sets_is_shown_and_not_changed(
     monkeypatch.setenv("KERYX_MODEL", f"mine:{MODEL}")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     async with settings_server(tmp_path) as (client, _):
-        shown = await client.get("/api/settings")
+        settings = await client.get("/api/settings")
         fixed = {"path": ["model"], "by": "KERYX_MODEL", "value": f"mine:{MODEL}"}
-        assert fixed in shown["fixed"]
+        assert fixed in settings["fixed"]
         change = {"path": ["model"], "value": "mine:other"}
-        problem = (await patch(client, shown["revision"], change)).problem(409, "conflict")
+        problem = (await patch(client, settings["revision"], change)).problem(409, "conflict")
         assert "KERYX_MODEL" in problem["detail"]
         listed = (await client.get("/api/settings/providers"))["providers"]
         (openai,) = [provider for provider in listed if provider["name"] == "openai"]
@@ -246,8 +286,14 @@ async def test_skills_are_listed_and_broken_ones_say_why(tmp_path: Path) -> None
             (home / "skills" / name).mkdir(parents=True)
             (home / "skills" / name / "SKILL.md").write_text(text)
         answer = await client.get("/api/settings/skills")
-        (skill,) = answer["skills"]
-        assert (skill["name"], skill["workspace"]) == ("good", None)
+        (home / "profiles" / "default" / "skills").mkdir(parents=True)
+        (home / "skills" / "good").rename(home / "profiles" / "default" / "skills" / "good")
+        of_profile = await client.get("/api/settings/skills")
+        places = [
+            (skill["name"], skill["workspace"], skill["profile"])
+            for skill in (*answer["skills"], *of_profile["skills"])
+        ]
+        assert places == [("good", None, None), ("good", None, "default")]
         (problem,) = answer["problems"]
         assert "bad" in problem
 
@@ -255,15 +301,15 @@ async def test_skills_are_listed_and_broken_ones_say_why(tmp_path: Path) -> None
 @pytest.mark.promise("page20.15")
 async def test_a_token_is_shown_once_works_and_is_revoked(tmp_path: Path) -> None:
     async with settings_server(tmp_path) as (client, _):
-        made = await client.post("/api/settings/tokens", {"name": "ci"}, status=201)
-        own = {"Authorization": f"Bearer {made['token']}"}
+        new_token = await client.post("/api/settings/tokens", {"name": "ci"}, status=201)
+        own = {"Authorization": f"Bearer {new_token['token']}"}
         answer = await client.ask("GET", "/api/settings/tokens", headers=own)
         assert [token["name"] for token in answer.body["tokens"]] == ["test", "ci"]
-        assert made["token"].encode() not in answer.raw
+        assert new_token["token"].encode() not in answer.raw
         again = await client.ask("POST", "/api/settings/tokens", json={"name": "ci"})
         again.problem(422, "refused")
         assert (await client.ask("DELETE", "/api/settings/tokens/ci")).status == 204
-        gone = await client.ask("DELETE", "/api/settings/tokens/ci")
-        gone.problem(404, "not_found")
+        repeated = await client.ask("DELETE", "/api/settings/tokens/ci")
+        repeated.problem(404, "not_found")
         later = await client.ask("GET", "/api/settings/tokens", headers=own)
         assert later.status == 401

@@ -70,8 +70,9 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
             body = {"name": "mine", "base_url": models.url, "api_key": "sk-right-0123"}
             done = await client.post("/api/setup", body)
             assert done["model"] == "mine:gpt-small", "the first that talks"
-            listed = await client.get("/api/setup/models")
             talking = ["mine:gpt-small", "mine:gpt-large"]
+            assert done["models"] == talking, "no model for embeddings"
+            listed = await client.get("/api/setup/models")
             assert listed == {"models": talking, "problems": []}
             chosen = await client.post("/api/setup/model", {"model": "mine:gpt-large"})
             assert (chosen["configured"], chosen["model"]) == (True, "mine:gpt-large")
@@ -168,9 +169,9 @@ async def test_two_servers_of_one_host_keep_their_keys_whatever_they_are_called(
         ModelServer(answers, key="sk-two-0123456") as two,
         newcomer(tmp_path) as (client, home),
     ):
-        given = {one.url: "sk-one-0123456", two.url: "sk-two-0123456"}
+        keys = {one.url: "sk-one-0123456", two.url: "sk-two-0123456"}
         bodies = [
-            {"name": "at-127-0-0-1", "base_url": url, "api_key": key} for url, key in given.items()
+            {"name": "at-127-0-0-1", "base_url": url, "api_key": key} for url, key in keys.items()
         ]
         # At the same time, as two tabs can.
         done = await asyncio.gather(*(client.post("/api/setup", body) for body in bodies))
@@ -179,7 +180,7 @@ async def test_two_servers_of_one_host_keep_their_keys_whatever_they_are_called(
         again = await client.post("/api/setup", bodies[1])
         assert again["models"][0].partition(":")[0] in names, "the same address has its name"
     providers = (await in_thread(load, home, {})).default.providers
-    assert {item.base_url: item.api_key for item in providers.values()} == given
+    assert {item.base_url: item.api_key for item in providers.values()} == keys
     assert providers.keys() == names
 
 

@@ -112,12 +112,12 @@ async def test_two_readers_see_the_same_bytes(tmp_path: Path) -> None:
             await here.client.say(name, "Tell both of us the same, in many pieces")
 
             async def read(events: AsyncIterator[StreamedEvent]) -> list[bytes]:
-                seen: list[bytes] = []
+                raw_events: list[bytes] = []
                 async for event in events:
-                    seen.append(event.raw)
+                    raw_events.append(event.raw)
                     if event.type == "turn.finished":
                         break
-                return seen
+                return raw_events
 
             first = await read(one)
             assert first == await read(two)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from pathlib import Path
 
 import pytest
 
+from keryx.errors import ModelError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.server.served_host import ServedHost, scripted, served_host
 
@@ -59,6 +62,29 @@ async def test_usage_is_grouped_in_every_way_and_adds_up(tmp_path: Path) -> None
 
 
 @pytest.mark.promise("page20.16")
+async def test_turns_that_failed_are_counted(tmp_path: Path) -> None:
+    def reply(text: str) -> ScriptedReply:
+        error = ModelError("auth", "who are you?", "give a key") if text == "fail" else None
+        return ScriptedReply(text="Yes.", error=error)
+
+    async with served_host(tmp_path, model=scripted(reply)) as here:
+        session_id = await here.client.open()
+        for text in ("work", "fail"):
+            sent = await here.client.say(session_id, text)
+            await here.client.finished(session_id, sent["turn_id"])
+        for by in ("day", "session"):
+            report = await here.client.get(f"{REPORT}?by={by}")
+            [group] = report["usage"]
+            assert (group["turns"], group["failed_turns"]) == (2, 1)
+        report = await here.client.get(f"{REPORT}?by=model")
+        assert {group["failed_turns"] for group in report["usage"]} == {None}
+        assert (report["total"]["turns"], report["total"]["failed_turns"]) == (2, 1)
+        text = (await here.client.ask("GET", f"{REPORT}.csv?by=session")).raw.decode()
+        [row] = csv.DictReader(io.StringIO(text))
+        assert (row["turns"], row["failed_turns"]) == ("2", "1")
+
+
+@pytest.mark.promise("page20.16")
 async def test_days_are_those_of_the_time_zone_and_a_period_has_two_ends(tmp_path: Path) -> None:
     async with served_host(tmp_path, model=reading()) as here:
         await one_turn(here)
@@ -87,7 +113,7 @@ async def test_a_report_is_exported_as_csv(tmp_path: Path) -> None:
         assert row.startswith("read_file,1,1,")
         by_model = (await here.client.ask("GET", f"{REPORT}.csv")).raw.decode().splitlines()
         # The cost is unknown: it is empty, not 0.
-        assert by_model[0].endswith(",cost,known_cost,first_token")
+        assert by_model[0].endswith(",cost,known_cost,turns,failed_turns,first_token")
         assert ",," in by_model[1]
 
 

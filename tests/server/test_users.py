@@ -313,7 +313,9 @@ def test_every_route_is_tried_by_another_user(
     before = things.seq()
     headers = {"Authorization": f"Bearer {here.token}"}
     url = here.client.url
-    document: Any = schemathesis.openapi.from_url(f"{url}/api/openapi.json", headers=headers)
+    document: Any = schemathesis.openapi.from_url(
+        f"{url}/api/openapi.json", headers=headers, timeout=PATIENCE
+    )
     tried = 0
     for result in document.get_all_operations():
         operation = result.ok()

@@ -32,15 +32,23 @@ ALWAYS: Final[Headers] = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(self), payment=(), usb=()"),
 ]
-_PAGE_POLICY: Final = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'self'; base-uri 'none'; "
-    b"form-action 'none'; frame-ancestors 'none'"
-)
-PAGE_HEADERS: Final[Headers] = [
-    *ALWAYS,
-    (b"content-security-policy", _PAGE_POLICY),
-]
+
+
+def page_headers(script_hashes: Iterable[str] = ()) -> Headers:
+    """Return the headers of a file of the page.
+
+    `script_hashes` name the scripts inside the document, as a policy writes them. No other may run.
+    """
+    scripts = " ".join(["'self'", *(f"'{script_hash}'" for script_hash in script_hashes)])
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self' data: blob:; "
+        "font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return [*ALWAYS, (b"content-security-policy", policy.encode())]
+
+
+PAGE_HEADERS: Final = page_headers()
 # The frame of the page that draws diagrams: it may write styles into them, and reach nothing.
 _FRAME_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "

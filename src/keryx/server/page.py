@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import mimetypes
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -11,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.server.guards import FRAME_HEADERS, PAGE_HEADERS, Headers
+from keryx.server.guards import FRAME_HEADERS, PAGE_HEADERS, Headers, page_headers
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -21,6 +23,8 @@ DIAGRAMS: Final = "diagram.html"
 """The frame in which the page draws diagrams. It has a policy of its own."""
 # A file name with the hash of its content, as bundlers write it: name-1a2b3c4d.js
 _HASHED: Final = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
+# A script inside the document, which has no attributes.
+_SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _NOT_ACCEPTED: Final = re.compile(r"q=0(\.0*)?")
 _FOREVER: Final = b"public, max-age=31536000, immutable"
 _NOT_BUILT: Final = (
@@ -60,7 +64,7 @@ class Page:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             if path.is_file() and not path.is_symlink():
                 name = path.relative_to(folder).as_posix()
-                assets[name] = _asset(path, FRAME_HEADERS if name == DIAGRAMS else PAGE_HEADERS)
+                assets[name] = _asset(path, name)
         return cls(assets)
 
     async def serve(self, method: str, path: str, send: Send, encodings: str = "") -> None:
@@ -107,12 +111,26 @@ def _accepts_gzip(encodings: str) -> bool:
     return False
 
 
-def _asset(path: Path, headers: Headers) -> Asset:
+def _asset(path: Path, name: str) -> Asset:
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/") or kind.endswith(("javascript", "json")):
         kind += "; charset=utf-8"
     cached = _FOREVER if _HASHED.search(path.name) else b"no-cache"
-    return Asset(path.read_bytes(), kind, cached, headers)
+    body = path.read_bytes()
+    return Asset(body, kind, cached, _headers(name, body))
+
+
+def _headers(name: str, body: bytes) -> Headers:
+    if name == DIAGRAMS:
+        return FRAME_HEADERS
+    if name != INDEX:
+        return PAGE_HEADERS
+    # The hash is of the script as it was built, so nothing that gets into the document later runs.
+    return page_headers(_script_hash(script) for script in _SCRIPT.findall(body))
+
+
+def _script_hash(script: bytes) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}"
 
 
 async def _answer(send: Send, status: int, body: bytes, headers: Headers) -> None:

@@ -1,7 +1,4 @@
-"""The bodies of requests and answers, with bounds. Plain data; this module knows no routes.
-
-Unknown fields are ignored. A field that is absent from a change keeps its value.
-"""
+"""The bodies of requests and answers, with bounds. Absent fields of a change keep their value."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from keryx.command_checks import MAX_TEXT
 from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
 from keryx.events.memory import MemoryRecalled
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
@@ -31,7 +29,7 @@ Word = Annotated[str, Meta(min_length=1, max_length=200)]
 Line = Annotated[str, Meta(max_length=500)]
 Folder = Annotated[str, Meta(min_length=1, max_length=4_096)]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
-Prose = Annotated[str, Meta(max_length=1_000_000)]
+Prose = Annotated[str, Meta(max_length=MAX_TEXT)]
 Secret = Annotated[str, Meta(max_length=1_000)]
 Seq = Annotated[int, Meta(ge=1, le=2**53)]
 ToolNames = Annotated[tuple[Word, ...], Meta(max_length=500)]

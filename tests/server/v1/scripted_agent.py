@@ -15,7 +15,7 @@ from keryx import NO_EFFECTS, tool
 from keryx.events import Usage
 from keryx.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
-from keryx.ports.model import ModelRequest
+from keryx.ports.model import Model, ModelRequest
 from keryx.ports.tool import Risk
 from tests.server.served_host import Gate, ServedHost, served_host
 
@@ -74,7 +74,7 @@ class ScriptedAgent:
         self.gate = Gate()
 
     @property
-    def model(self) -> ScriptedModel:
+    def model(self) -> Model:
         return ScriptedModel(self.reply, name="scripted:agent")
 
     def reply(self, request: ModelRequest) -> ScriptedReply:

@@ -11,6 +11,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from keryx.messages import ToolChoice
 from tests.server.served_host import ServedHost
 from tests.server.v1.scripted_agent import CHAT_TOOL, ScriptedAgent, served_agent, texts
 
@@ -116,7 +117,7 @@ async def test_keryx_uses_its_own_tools_behind_the_answer(client: Any) -> None:
 async def test_a_call_that_needs_approval_is_refused(client: Any) -> None:
     answer = await ask(client, "danger")
     text = answer.choices[0].message.content
-    assert "nobody is there to answer" in text
+    assert "nobody is there to answer; the user can allow such calls with a rule" in text
     assert "it was done" not in text
 
 
@@ -130,6 +131,31 @@ async def test_the_tools_of_keryx_can_be_switched_off(client: Any) -> None:
     off: Any = {"keryx": {"tools": []}}
     assert await tools(tools=[CHAT_TOOL], extra_body=off) == "get_weather"
     assert await tools(tools=[CHAT_TOOL], tool_choice="none") == ""
+
+
+@pytest.mark.promise("page20.36")
+@pytest.mark.parametrize("name", ["", "get_weather"])
+async def test_the_first_reply_must_call_a_function_of_the_client(
+    client: Any, agent: ScriptedAgent, name: str
+) -> None:
+    function = {"type": "function", "function": {"name": name}}
+    choice = function if name else "required"
+    said: list[Any] = [{"role": "user", "content": "weather please"}]
+    options: Any = {"model": "keryx", "tools": [CHAT_TOOL], "tool_choice": choice}
+    first = await client.chat.completions.create(messages=said, **options)
+    message = first.choices[0].message
+    [call] = message.tool_calls
+    said += [
+        message.to_dict(),
+        {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
+    ]
+    second = await client.chat.completions.create(messages=said, **options)
+    assert second.choices[0].message.content == "The results are sunny."
+    # Only the first reply is bound; one that must call any function sees those of the client alone.
+    assert [request.tool_choice for request in agent.requests] == [ToolChoice(name=name), None]
+    tools = [[spec.name for spec in request.tools] for request in agent.requests]
+    every_tool = ["shout", "danger", "get_weather"]
+    assert tools == [every_tool if name else ["get_weather"], every_tool]
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -222,14 +248,55 @@ async def test_images_and_limits_reach_the_model(client: Any, agent: ScriptedAge
     assert "a.txt" in str(request.history)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_ends_before_a_stop_sequence_and_its_turn_with_it(
+    served: tuple[Any, ServedHost], stream: bool
+) -> None:
+    client, host = served
+    # The model says "It ", "beg", "ins" and goes on: the sequence is split between two pieces.
+    answer = await ask(client, "wait", stop=["never", "gin"], stream=stream)
+    if stream:
+        chunks = [chunk async for chunk in answer]
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        reason = chunks[-1].choices[0].finish_reason
+    else:
+        text = answer.choices[0].message.content
+        reason = answer.choices[0].finish_reason
+    assert (text, reason) == ("It be", "stop")
+    [row] = (await host.client.get("/api/sessions?archived=true"))["sessions"]
+    ended = (await host.client.until(row["session_id"], "turn.finished"))[-1].data
+    assert ended["outcome"] == "cancelled"
+
+
+async def test_what_only_begins_like_a_stop_sequence_is_part_of_the_answer(client: Any) -> None:
+    answer = await ask(client, "hello", stop="hello, you")
+    assert answer.choices[0].message.content == "You said: hello"
+    answer = await ask(client, "hello", stop="You")
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("", "stop")
+
+
 @pytest.mark.parametrize(
     ("wrong", "param"),
     [
         ({"n": 2}, "n"),
         ({"logprobs": True}, "logprobs"),
-        ({"stop": ["x"]}, "stop"),
+        ({"stop": ["x"] * 5}, "stop"),
+        ({"stop": [""]}, "stop"),
         ({"modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}, "audio"),
-        ({"tool_choice": "required", "tools": [CHAT_TOOL]}, "tool_choice"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": "always", "tools": [CHAT_TOOL]}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools"}, "tools": [CHAT_TOOL]}, "tool_choice"),
+        (
+            {
+                "tool_choice": {"type": "function", "function": {"name": "shout"}},
+                "tools": [CHAT_TOOL],
+            },
+            "tool_choice",
+        ),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": 7}}, "tools": [CHAT_TOOL]},
+            "tool_choice",
+        ),
         ({"temperature": 9}, "temperature"),
         ({"extra_body": {"nonsense": 1}}, "nonsense"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
@@ -242,7 +309,7 @@ async def test_images_and_limits_reach_the_model(client: Any, agent: ScriptedAge
                     {
                         "role": "user",
                         "content": [
-                            {"type": "image_url", "image_url": {"url": "http://example.com/a"}}
+                            {"type": "image_url", "image_url": {"url": "ftp://example.com/a"}}
                         ],
                     }
                 ]

@@ -169,8 +169,11 @@ async def test_deleted_responses_are_gone(served: tuple[Any, ServedHost]) -> Non
     assert "second" not in third.output_text
     await client.responses.delete(third.id)
     await client.responses.delete(first.id)
-    with pytest.raises(openai.NotFoundError):
+    with pytest.raises(openai.BadRequestError) as refused:
         await ask(client, "more", previous_response_id=first.id)
+    # What clients look for, to send the whole conversation instead.
+    assert refused.value.code == "previous_response_not_found"
+    assert refused.value.param == "previous_response_id"
     archived = (await host.client.get("/api/sessions?archived=true"))["sessions"]
     assert len(archived) <= 1  # the fork that `third` was in is gone too
 
@@ -191,7 +194,8 @@ async def test_another_user_has_other_responses(served: tuple[Any, ServedHost]) 
         answer = await anna.ask(method, f"/v1/responses/{own.id}{path}")
         assert answer.status == 404
     body: dict[str, Any] = {"model": "keryx", "input": "x", "previous_response_id": own.id}
-    assert (await anna.ask("POST", "/v1/responses", json=body)).status == 404
+    refused = await anna.ask("POST", "/v1/responses", json=body)
+    assert refused.body["error"]["code"] == "previous_response_not_found"
     del body["previous_response_id"]
     body["input"] = [call.to_dict(), result(call, "stolen")]
     foreign = await anna.post("/v1/responses", body)

@@ -188,9 +188,12 @@ async def _report(
     store = service.host_client.store
     cells = await store.usage_cells(session_id, since=since, until=until)
     uses = await store.tool_use(session_id, since=since, until=until)
+    turns = await store.turn_counts(session_id, since=since, until=until)
     try:
         # The file of a time zone is read from the disk, and a year has many cells.
-        return await service.threads.to_thread(lambda: report(by, cells, uses, ZoneInfo(zone)))
+        return await service.threads.to_thread(
+            lambda: report(by, cells, uses, turns, ZoneInfo(zone))
+        )
     except (KeyError, ValueError, OSError) as error:
         hint = "use a name such as Europe/Berlin or UTC"
         raise unprocessable(f"There is no time zone {zone!r} here", hint) from error

@@ -13,6 +13,7 @@ from keryx import commands as cm
 from keryx.app.host.socket_protocol import NewSession
 from keryx.config import DEFAULT
 from keryx.ids import new_id
+from keryx.messages import EFFORT_ADVICE, EFFORTS, Effort
 from keryx.ports.store import SessionRow, Store
 from keryx.ports.tags import TagCount
 from keryx.server import schemas
@@ -112,13 +113,14 @@ async def open_session(
     session_id = data.session_id or _own_id(idempotency_key) or new_id("s")
     if await service.host_client.store.session(session_id) is None:
         _check_names(service, data.profile, data.personality)
+        effort = _effort(data.effort)
         new_session = NewSession(
             session_id=session_id,
             workspace=await service.folder(data.workspace or "."),
             model=data.model,
             tools=await _tools(service, data.tools, data.profile),
             personality=data.personality,
-            effort=data.effort,
+            effort=effort,
             profile=data.profile,
             title=data.title or "",
             approvals=data.approvals,
@@ -149,6 +151,15 @@ def _check_names(service: Service, profile: str | None, personality: str | None)
     if personality is not None and personality not in personalities:
         names = ", ".join(sorted(personalities)) or "none: config.toml defines no personalities"
         raise unprocessable("There is no personality with that name", f"choose {names}")
+
+
+def _effort(name: str | None) -> Effort | None:
+    if name is None:
+        return None
+    for effort in EFFORTS:
+        if effort == name:
+            return effort
+    raise unprocessable("There is no effort with that name", EFFORT_ADVICE)
 
 
 async def _tools(
@@ -190,7 +201,7 @@ async def change_session(
         pinned=data.pinned,
         archived=data.archived,
         model=data.model,
-        effort=data.effort,
+        effort=UNSET if isinstance(data.effort, UnsetType) else _effort(data.effort),
         personality=data.personality,
         profile=data.profile,
         tools=tools,

@@ -131,7 +131,7 @@ async def _check_offered(service: Service, name: str) -> None:
         names = ", ".join(host_client.config.default.providers) or "none"
         raise unprocessable(
             f"There is no provider {provider_name!r}",
-            f"write provider:name; configured providers are {names}",
+            f"write provider:name; configured providers: {names}",
         )
     models = await host_client.models.models_at(provider)
     if model_name not in models:

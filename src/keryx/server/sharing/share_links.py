@@ -28,6 +28,9 @@ OWNER: Final = "0"
 """The home of the server's owner, in a path."""
 MOST_LINKS: Final = 50
 """Links of one session."""
+LIFETIMES: Final = (1, 7, 30)
+"""Days after which a link may end."""
+DAY: Final = 86_400.0
 SECRET_BYTES: Final = 32
 _SHARES: Final = "shares/"
 _ALL: Final = "session/"
@@ -45,6 +48,27 @@ class ShareRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The last event that it shows; None: it follows the session."""
     attachments: bool
     """Whether it shows pictures."""
+
+    @classmethod
+    def of(
+        cls,
+        session_id: str,
+        *,
+        by: str,
+        now: float,
+        days: int | None,
+        up_to: int | None,
+        attachments: bool,
+    ) -> ShareRecord:
+        """Return a new link; `days` None: it does not end by itself."""
+        return cls(
+            session_id=session_id,
+            by=by,
+            created_at=now,
+            expires_at=None if days is None else now + days * DAY,
+            up_to=up_to,
+            attachments=attachments,
+        )
 
     def is_over(self, now: float) -> bool:
         return self.expires_at is not None and self.expires_at <= now

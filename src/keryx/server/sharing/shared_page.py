@@ -10,8 +10,9 @@ import re
 from typing import Final
 
 from keryx.app.portable.conversation import ReadableSession, readable
-from keryx.app.portable.html_page import POLICY, SHOWN_IMAGES, document, html_page, time_text
+from keryx.app.portable.html_page import POLICY, SHOWN_IMAGES, document, html_page
 from keryx.config.users import UserRecord
+from keryx.dates import time_text
 from keryx.errors import KeryxError
 from keryx.ports.store import Store
 from keryx.server.guards import ALWAYS, Headers

@@ -57,6 +57,15 @@ def no_response(response_id: str) -> ApiError:
     )
 
 
+def no_previous_response(response_id: str) -> ApiError:
+    """Return the error that lets clients send the whole conversation instead."""
+    return invalid(
+        f"Previous response with id {response_id[:80]!r} not found; it may have been deleted",
+        "previous_response_id",
+        "previous_response_not_found",
+    )
+
+
 def no_key() -> ApiError:
     return ApiError(
         401,
@@ -96,7 +105,7 @@ def of_error(error: BaseException) -> ApiError:
 _STATUS: Final[dict[ErrorKind, tuple[int, str]]] = {
     "rate_limit": (429, "rate_limit_exceeded"),
     "quota": (429, "insufficient_quota"),
-    "limit": (429, "insufficient_quota"),
+    "limit": (400, "limit_reached"),  # with 429 a client would ask again by itself, and pay again
     "context_too_long": (400, "context_length_exceeded"),
     "model_not_found": (404, "model_not_found"),
     "not_configured": (400, "model_not_configured"),

@@ -99,7 +99,7 @@ class OpenAiApi:
         del name
         body = bodies.read_chat(await exchange.body())
         begun = await self._starter.chat(body, exchange.caller)
-        progress = Progress()
+        progress = Progress(bodies.stop_sequences(body))
         if body.stream:
             options = body.stream_options or bodies.StreamOptions()
             chunks = ChatChunks(progress, body.model, with_usage=bool(options.include_usage))

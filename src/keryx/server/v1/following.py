@@ -47,6 +47,7 @@ class Follower:
         await self._streams.send(frames, bytes, receive, send, may_read, hello=b"")
         if cancels:
             await self._cancel_if_left(begun, progress, exchange.caller)
+        await self._cancel_if_stopped(begun, progress, exchange.caller)
 
     async def collect(self, exchange: Exchange, begun: Begun, progress: Progress) -> None:
         """Follow the turn until the response ends, or the client leaves: then it is cancelled."""
@@ -60,6 +61,7 @@ class Follower:
             await self._cancel_if_left(begun, progress, exchange.caller)
         elif not following.cancelled() and (error := following.result()) is not None:
             raise error
+        await self._cancel_if_stopped(begun, progress, exchange.caller)
 
     async def wait_over(self, begun: Begun, progress: Progress) -> KeryxError | None:
         """Wait until the response has ended; return the error that prevents that."""
@@ -115,9 +117,14 @@ class Follower:
 
     async def _cancel_if_left(self, begun: Begun, progress: Progress, caller: Caller) -> None:
         """Cancel the turn if its client closed the connection, as clients of OpenAI expect."""
-        if progress.is_over or progress.begin is None or self._streams.is_closing:
+        if progress.is_over or self._streams.is_closing:
             return
-        await self.cancel_turn(begun.session_id, progress.turn_id, caller)
+        await self.cancel_turn(begun.session_id, begun.turn_id, caller)
+
+    async def _cancel_if_stopped(self, begun: Begun, progress: Progress, caller: Caller) -> None:
+        """Cancel the turn if its answer has ended at a stop sequence: nobody reads the rest."""
+        if progress.is_stopped:
+            await self.cancel_turn(begun.session_id, begun.turn_id, caller)
 
 
 async def _wait_disconnect(receive: Receive) -> None:

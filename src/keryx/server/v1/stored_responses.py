@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.app.portable.conversation import undone_turns
 from keryx.ports.store import Store
 from keryx.server.service import Service
 from keryx.server.v1.answering.progress import Progress
@@ -81,14 +83,7 @@ class StoredResponses:
         begun, turn_id = _begun(progress), progress.turn_id
         if progress.turn is None:
             await self._follower.cancel_turn(begun.session_id, turn_id, exchange.caller)
-        events = await self._store.events(begun.session_id)
-        undone = {event.turn_id for event in events if isinstance(event, ev.TurnUndone)}
-        turns = {
-            event.turn_id
-            for event in events
-            if isinstance(event, ev.MessageAccepted) and event.options is not None
-        }
-        if turns <= {turn_id, *undone}:
+        if _turns(await self._store.events(begun.session_id)) <= {turn_id}:
             await self._service.host_client.delete(begun.session_id)
         else:
             await self._follower.wait_turn_ended(begun.session_id, turn_id, begun.seq)
@@ -103,6 +98,23 @@ class StoredResponses:
         await exchange.answer({"id": name, "object": "response", "deleted": True})
 
 
+def _turns(events: list[ev.LoggedEvent]) -> set[str]:
+    """Return the turns that a session began since its first response, without those undone.
+
+    What was imported before it, or copied from the session that was forked, is no reason to keep
+    the session. A turn that a person began in it is one.
+    """
+    opened = events[0] if events else None
+    fork = opened.fork if isinstance(opened, ev.SessionOpened) else None
+    own = [
+        event
+        for event in events
+        if isinstance(event, ev.MessageAccepted) and event.seq > (0 if fork is None else fork.up_to)
+    ]
+    begun = itertools.dropwhile(lambda event: event.options is None, own)
+    return {event.turn_id for event in begun} - undone_turns(events)
+
+
 def _begun(progress: Progress) -> Begun:
     assert progress.begin is not None
-    return Begun(progress.begin.session_id, progress.begin.seq)
+    return Begun(progress.begin.session_id, progress.begin.seq, progress.turn_id)

@@ -51,7 +51,8 @@ async def import_file(
 ) -> ImportedSessions:
     """Import all sessions of a file, or none: the body is its bytes.
 
-    The file is an export of Keryx, a list of messages with roles, or sessions of hermes-agent.
+    The file is an export of Keryx, a list of messages with roles, sessions of hermes-agent, or its
+    database.
     """
     folder = await service.folder(workspace or ".")
     data = await read_upload(request, IMPORT_LIMIT)

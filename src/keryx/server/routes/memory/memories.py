@@ -11,7 +11,8 @@ from litestar.params import FromQuery, JSONBody, PathParameter, QueryParameter
 
 from keryx.app.memory.attached_memory import MemoryOffError
 from keryx.app.memory.memory_client import is_stuck, item_text
-from keryx.ports.memory import Memory, MemoryReplacedError
+from keryx.errors import StoreError
+from keryx.ports.memory import Memory, MemoryReplacedError, profile_and_person
 from keryx.ports.store import Store
 from keryx.server.problems import CONFLICT, ProblemError, from_error, not_found
 from keryx.server.routes.memory import memory_schemas as schemas
@@ -109,7 +110,7 @@ async def show_state(service: TheService) -> schemas.MemoryStatus:
         # In this order: whatever failed by now is counted in the states too.
         failures = await service.host_client.memory.failures()
         states = await service.host_client.memory.states()
-    except MemoryOffError as error:
+    except (MemoryOffError, StoreError) as error:
         return schemas.MemoryStatus(on=False, hint=str(error))
     providers = tuple(
         schemas.ProviderShown(
@@ -122,6 +123,7 @@ async def show_state(service: TheService) -> schemas.MemoryStatus:
             error=state.lag.breaker.error,
             retry_at=state.lag.breaker.retry_at,
             stuck=is_stuck(state),
+            left_out=state.left_out,
         )
         for state in states
     )
@@ -169,10 +171,12 @@ async def _item(store: Store, memory: Memory) -> schemas.RememberedItem:
         about=memory.about,
         trust=memory.trust,
         profile=memory.profile,
+        person=profile_and_person(memory.profile)[1],
         workspace=memory.workspace,
         created_at=memory.created_at,
         state=memory.state,
         replaces=memory.replaces,
+        conflicts_with=memory.conflicts_with,
         sources=tuple(
             schemas.MemoryOrigin(
                 session_id=source.session_id,

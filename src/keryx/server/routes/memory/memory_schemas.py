@@ -38,10 +38,14 @@ class RememberedItem(msgspec.Struct, frozen=True, kw_only=True):
     about: MemoryAbout
     trust: Trust
     profile: str
+    person: str | None
+    """Whose it is, if it is that of a person of the gateway; null: the owner's."""
     workspace: str
     created_at: float
     state: MemoryState
     replaces: str | None
+    conflicts_with: str | None
+    """Another active memory, which had replaced the same one before."""
     sources: tuple[MemoryOrigin, ...]
 
 
@@ -92,6 +96,8 @@ class ProviderShown(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     retry_at: float
     stuck: bool
+    left_out: str | None
+    """Why it cannot be used at all, and what to do; null: it can."""
 
 
 class FailureShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +113,7 @@ class FailureShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`hint` says how to turn the memory on, if it is off."""
+    """`hint` says how to turn the memory on if it is off, or what to do if it does not work."""
 
     on: bool
     hint: str = ""

@@ -88,7 +88,7 @@ def _provider(service: Service, name: str) -> Provider:
     providers = service.host_client.config.default.providers
     if name not in providers:
         names = ", ".join(providers) or "none"
-        raise not_found(f"There is no provider {name!r}", f"configured providers are {names}")
+        raise not_found(f"There is no provider {name!r}", f"configured providers: {names}")
     return providers[name]
 
 

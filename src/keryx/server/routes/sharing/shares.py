@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from litestar import delete, get, post
@@ -20,8 +20,6 @@ from keryx.server.sharing.share_links import (
     links_of,
     revoke_link,
 )
-
-DAY: Final = 86_400.0
 
 ShareId = Annotated[str, PathParameter(pattern=HASH_PATTERN, description="A link.")]
 
@@ -66,11 +64,11 @@ async def share(
 ) -> CreatedShare:
     """Create a link with which anybody can read this session, without a login."""
     row, now = await service.row(session_id), service.access.wall()
-    record = ShareRecord(
-        session_id=session_id,
+    record = ShareRecord.of(
+        session_id,
         by=caller.name,
-        created_at=now,
-        expires_at=None if data.days is None else now + data.days * DAY,
+        now=now,
+        days=data.days,
         up_to=None if data.follow else row.last_seq,
         attachments=data.attachments,
     )

@@ -8,13 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from keryx import events as ev
-from keryx.server.v1.answering.progress import Ended, MoreText, Piece, Progress
+from keryx.server.v1.answering.progress import BETWEEN, Ended, MoreText, Piece, Progress
 from keryx.server.v1.answering.response_object import call_name
 from keryx.server.v1.api_errors import ApiError, of_turn
 
 DONE: Final = b"data: [DONE]\n\n"
-BETWEEN: Final = "\n\n"
-"""Stands between the texts of two replies of one turn."""
 _CANCELLED: Final = "The turn was cancelled in Keryx; ask again"
 _encode: Final = msgspec.json.Encoder().encode
 

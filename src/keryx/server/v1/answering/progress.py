@@ -8,17 +8,19 @@ after a restart, goes on at exactly that character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from keryx import events as ev
 from keryx.messages import ToolCall
+from keryx.server.v1.answering.stop_sequences import StopSequences
 
 BLOCK: Final = 10_000_000
 """Numbers for each reply of the model: the number of its characters is far below."""
-
+BETWEEN: Final = "\n\n"
+"""Stands between the texts of two replies of one turn."""
 Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 
@@ -28,10 +30,19 @@ class Reply(msgspec.Struct):
     step_id: str
     number: int
     """Its place among the attempts to reply: a retry has a number of its own."""
+    retries: int = 0
+    """The attempts of the same step before it."""
+    replaced: int = 0
+    """The attempts of the response before it that do not count any more."""
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     """The calls of the client's tools that wait for their results."""
     is_complete: bool = False
+
+    @property
+    def item_id(self) -> str:
+        """The id of its text: that of a retry is another, since clients have seen the first."""
+        return f"msg_{self.step_id}" + (f"_{self.retries}" if self.retries else "")
 
 
 class MoreText(msgspec.Struct, frozen=True):
@@ -66,7 +77,11 @@ Beginning = ev.MessageAccepted | ev.CallsAnswered
 class Progress:
     """Folds the events from the beginning of a response on."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop: Sequence[str] = ()) -> None:
+        """`stop`: the response ends before the first of these in its text."""
+        self._stopper = StopSequences[Reply](stop, BETWEEN)
+        self._at = 0.0
+        """When the last event happened."""
         self._client_tools: frozenset[str] = frozenset()
         self.begin: Beginning | None = None
         self.status: Status = "queued"
@@ -77,6 +92,7 @@ class Progress:
         self.turn: ev.TurnFinished | None = None
         """How the turn ended; None: it has not."""
         self._attempts = 0
+        self._replaced = 0
         self._reply: Reply | None = None
         self._early: str | None = None
         """Text of the next attempt that came before the fact that begins it; None: none is due."""
@@ -93,6 +109,11 @@ class Progress:
         return self.ended_at is not None
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the response ended at a stop sequence, while its turn goes on."""
+        return self._stopper.is_reached
+
+    @property
     def turn_id(self) -> str:
         assert self.begin is not None
         return self.begin.turn_id
@@ -104,7 +125,7 @@ class Progress:
 
     @property
     def text(self) -> str:
-        return "\n\n".join(reply.text for reply in self.replies if reply.text)
+        return BETWEEN.join(reply.text for reply in self.replies if reply.text)
 
     @property
     def waiting(self) -> tuple[ToolCall, ...]:
@@ -116,7 +137,9 @@ class Progress:
         if self.begin is None:
             assert isinstance(event, ev.MessageAccepted | ev.CallsAnswered)
             self._begin(event)
-        elif not self.is_over and getattr(event, "turn_id", self.turn_id) == self.turn_id:
+            return
+        self._at = event.at
+        if not self.is_over and getattr(event, "turn_id", self.turn_id) == self.turn_id:
             yield from self._apply(event)
 
     def _begin(self, event: Beginning) -> None:
@@ -167,15 +190,21 @@ class Progress:
     # -- replies
 
     def _new_attempt(self, step_id: str) -> Iterator[Piece]:
+        before = self._reply
+        retries = 0 if before is None or before.step_id != step_id else before.retries + 1
         yield from self._drop_reply()
         self._attempts += 1
-        self._reply = Reply(step_id, self._attempts)
+        self._reply = Reply(step_id, self._attempts, retries, self._replaced)
         early, self._early = self._early, None
         yield from self._add(early or "")
 
     def _drop_reply(self) -> Iterator[Piece]:
         reply, self._reply = self._reply, None
-        if reply is not None and reply.text:
+        if reply is None:
+            return
+        self._replaced += 1
+        self._stopper.drop(reply)
+        if reply.text:
             self.replies.remove(reply)
             yield ReplyEnded(reply, void=True)
 
@@ -184,7 +213,13 @@ class Progress:
         assert reply is not None
         if self._early is not None:
             self._early += text
-        elif text:
+            return
+        yield from self._show(self._stopper.feed(reply, text))
+        if self.is_stopped:
+            yield from self._end_at_stop(reply)
+
+    def _show(self, texts: Iterable[tuple[Reply, str]]) -> Iterator[Piece]:
+        for reply, text in texts:
             if not reply.text:
                 self.replies.append(reply)
             start = len(reply.text)
@@ -193,10 +228,21 @@ class Progress:
 
     def _grow_to(self, text: str) -> Iterator[Piece]:
         assert self._reply is not None
-        yield from self._add(text[len(self._reply.text) :])
+        start = len(self._reply.text) + self._stopper.held(self._reply)
+        yield from self._add(text[start:])
+
+    def _end_at_stop(self, reply: Reply) -> Iterator[Piece]:
+        self._reply = None
+        reply.is_complete = True
+        if reply.text:
+            yield ReplyEnded(reply)
+        yield from self._end("completed", self._at)
 
     def _replied(self, event: ev.StepReplied) -> Iterator[Piece]:
         yield from self._grow_to(event.text)
+        if self.is_stopped:
+            self.usage = _sum(self.usage, event.usage)
+            return
         reply, self._reply = self._reply, None
         assert reply is not None
         reply.is_complete = not event.cut
@@ -218,6 +264,7 @@ class Progress:
         if reply is None or not self._open_calls:
             return
         if self._open_calls <= calls.keys() & self._started:
+            yield from self._show(self._stopper.flush())
             reply.calls = tuple(call for name, call in calls.items() if name in self._open_calls)
             if not reply.text:
                 self.replies.append(reply)
@@ -226,6 +273,7 @@ class Progress:
 
     def _finish(self, event: ev.TurnFinished) -> Iterator[Piece]:
         yield from self._drop_reply()
+        yield from self._show(self._stopper.flush())
         self.turn = event
         match event.outcome:
             case "completed":

@@ -80,14 +80,15 @@ class ResponseEvents:
         index = self._indexes.get(reply.number)
         if index is None:
             earlier = (r for r in self._progress.replies if r.number < reply.number)
-            index = sum(len(reply_items("", r)) for r in earlier)
+            # A place is never used twice: clients keep what they saw of a replaced reply.
+            index = reply.replaced + sum(len(reply_items("", r)) for r in earlier)
             self._indexes[reply.number] = index
         return index
 
     def _text(self, piece: MoreText) -> Iterator[bytes]:
         reply, number = piece.reply, piece.reply.number * BLOCK
         index: dict[str, Any] = {"output_index": self._index(reply)}
-        place = {**index, "item_id": f"msg_{reply.step_id}", "content_index": 0}
+        place = {**index, "item_id": reply.item_id, "content_index": 0}
         if piece.start == 0:
             item = message_item(reply, "in_progress")
             item["content"] = list[Any]()
@@ -106,7 +107,7 @@ class ResponseEvents:
             return
         number = reply.number * BLOCK + _BEFORE_TEXT + len(reply.text) + 1
         index, part = {"output_index": self._index(reply)}, text_part(reply.text)
-        place = {**index, "item_id": f"msg_{reply.step_id}", "content_index": 0}
+        place = {**index, "item_id": reply.item_id, "content_index": 0}
         kind = "response.output_text.done"
         yield from self._event(number, kind, text=reply.text, logprobs=[], **place)
         yield from self._event(number + 1, "response.content_part.done", part=part, **place)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from keryx import events as ev
+from keryx.app.portable.conversation import undone_turns
 from keryx.messages import TurnOptions
 from keryx.server.v1.answering.progress import Progress, Reply
 from keryx.server.v1.api_errors import of_turn
@@ -163,7 +165,7 @@ def reply_items(session_id: str, reply: Reply, *, is_over: bool = False) -> list
 def message_item(reply: Reply, status: str, text: str | None = None) -> dict[str, Any]:
     return {
         "type": "message",
-        "id": f"msg_{reply.step_id}",
+        "id": reply.item_id,
         "status": status,
         "role": "assistant",
         "content": [text_part(reply.text if text is None else text)],
@@ -187,19 +189,29 @@ def call_item(
     }
 
 
-def input_items(events: Iterable[ev.LoggedEvent], up_to: int) -> list[dict[str, Any]]:
-    """Return what the model had read when the response that begins at `up_to` began."""
+def input_items(events: Sequence[ev.LoggedEvent], up_to: int) -> list[dict[str, Any]]:
+    """Return what the model had read when the response that begins at `up_to` began.
+
+    What was deleted or undone is left out, also if that happened later.
+    """
+    undone = undone_turns(events)
     items: list[dict[str, Any]] = []
     client_tools: set[str] = set()
+    retries = Counter[str]()
     for event in events:
         if event.seq > up_to:
             break
+        if getattr(event, "turn_id", None) in undone:
+            continue
         match event:
             case ev.MessageAccepted():
                 client_tools.update(tool.name for tool in (event.options or _NONE).client_tools)
                 items.append(_user_item(event))
+            case ev.ModelRetried() | ev.ModelSwitched():
+                retries[event.step_id] += 1
             case ev.StepReplied():
-                reply = Reply(event.step_id, 0, event.text, is_complete=not event.cut)
+                reply = Reply(event.step_id, 0, retries[event.step_id])
+                reply.text, reply.is_complete = event.text, not event.cut
                 reply.calls = tuple(call for call in event.calls if call.tool in client_tools)
                 items += reply_items(event.session_id, reply, is_over=True)
             case ev.CallsAnswered():

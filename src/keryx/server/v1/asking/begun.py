@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from keryx.messages import TurnOptions
+from keryx.messages import Effort, TurnOptions
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -12,6 +12,7 @@ class Begun(msgspec.Struct, frozen=True):
 
     session_id: str
     seq: int
+    turn_id: str
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
@@ -19,8 +20,10 @@ class AgentSettings(msgspec.Struct, frozen=True):
 
     model: str
     tools: tuple[str, ...]
-    effort: str | None
+    effort: Effort | None
     workspace: str
+    names_workspace: bool
+    """Whether the request names it; a session that goes on keeps its own otherwise."""
 
 
 class TurnRequest(msgspec.Struct, frozen=True):

@@ -11,11 +11,13 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast
 import msgspec
 
 from keryx.decoding import json_decoder
-from keryx.messages import ClientTool
+from keryx.messages import ClientTool, Effort, ToolChoice
 from keryx.server.v1.api_errors import ApiError, invalid, unreadable
 
 T = TypeVar("T")
 Object = dict[str, Any]
+MOST_STOPS: Final = 4
+LONGEST_STOP: Final = 512
 NO_PARAMETERS: Final[Object] = {"type": "object", "properties": {}}
 
 Words = Annotated[str, msgspec.Meta(max_length=512)]
@@ -24,7 +26,6 @@ Metadata = Annotated[
     msgspec.Meta(max_length=16),
 ]
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Tools = Annotated[list[dict[str, Any]], msgspec.Meta(max_length=128)]
 
 
@@ -65,6 +66,7 @@ class SharedBody(_Body, frozen=True, kw_only=True):
     service_tier: Words | None = None
     prompt_cache_key: Words | None = None
     prompt_cache_retention: Words | None = None
+    prompt_cache_options: dict[str, Any] | None = None
     safety_identifier: Words | None = None
     keryx: AgentBody | None = None
 
@@ -100,6 +102,8 @@ class ReasoningBody(_Body, frozen=True, kw_only=True):
     effort: Effort | None = None
     summary: Words | None = None
     generate_summary: Words | None = None
+    context: Words | None = None
+    mode: Words | None = None
 
 
 class ResponseBody(SharedBody, frozen=True, kw_only=True):
@@ -129,7 +133,7 @@ def read_chat(data: bytes) -> ChatBody:
     _refuse(body.n not in (None, 1), "n", "Keryx gives one answer; set `n` to 1")
     _refuse(body.logprobs, "logprobs", "Keryx does not know the probabilities of tokens")
     _refuse(body.logit_bias, "logit_bias", "Keryx cannot change the probabilities of tokens")
-    _refuse(body.stop, "stop", "Keryx cannot end an answer at a word; cut it yourself")
+    stop_sequences(body)
     _refuse(body.audio, "audio", "Keryx answers in text; ask without `audio`")
     _refuse(set(body.modalities or ()) - {"text"}, "modalities", "Keryx answers in text only")
     _refuse(body.functions, "functions", "`functions` is out of date; use `tools`")
@@ -166,7 +170,7 @@ def _client_tool(tool: Object, param: str) -> ClientTool:
             "and code",
             f"{param}.type",
         )
-    function = _object(tool.get("function", tool))
+    function = _function(tool)
     name, description = function.get("name"), function.get("description") or ""
     parameters: object = function.get("parameters") or NO_PARAMETERS
     if not isinstance(name, str):
@@ -175,6 +179,42 @@ def _client_tool(tool: Object, param: str) -> ClientTool:
         raise invalid("`parameters` must be an object, `description` a text", param)
     schema = msgspec.json.encode(parameters).decode()
     return ClientTool(name=name, parameters=schema, description=description)
+
+
+def tool_choice(body: SharedBody) -> ToolChoice | None:
+    """Return which function of the client must be called; None: the model chooses."""
+    choice = body.tool_choice
+    if choice in (None, "auto", "none"):
+        return None
+    if choice == "required":
+        if not body.tools:
+            raise invalid("`tool_choice` needs `tools`; send the functions", "tool_choice")
+        return ToolChoice()
+    fields = _object(choice)
+    if fields.get("type") != "function":
+        text = "It must be auto, none, required, or a function of `tools`"
+        raise invalid(text, "tool_choice")
+    name = _function(fields).get("name")
+    if not name or all(_function(tool).get("name") != name for tool in body.tools or ()):
+        raise invalid(f"`tools` has no function {name!r:.80}; name one of them", "tool_choice")
+    return ToolChoice(name=name)
+
+
+def _function(fields: Object) -> Object:
+    """Return the fields of a function, in the form of either API."""
+    return _object(fields.get("function", fields))
+
+
+def stop_sequences(body: ChatBody) -> tuple[str, ...]:
+    """Return the sequences before which the answer ends."""
+    sequences = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
+    if len(sequences) > MOST_STOPS or any(
+        not 0 < len(sequence) <= LONGEST_STOP for sequence in sequences
+    ):
+        raise invalid(
+            f"Send at most {MOST_STOPS} sequences of 1 to {LONGEST_STOP} characters", "stop"
+        )
+    return sequences
 
 
 def answer_schema(form: Object | None, param: str) -> str | None:
@@ -210,10 +250,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 def _check_shared(body: SharedBody) -> None:
     _refuse(body.top_logprobs, "top_logprobs", "Keryx does not know the probabilities of tokens")
-    if body.tool_choice not in (None, "auto", "none"):
-        raise invalid(
-            "Keryx lets the model choose; set `tool_choice` to auto or none", "tool_choice"
-        )
+    tool_choice(body)
 
 
 def _refuse(is_set: object, param: str, text: str) -> None:

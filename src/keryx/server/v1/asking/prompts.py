@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from keryx.app.portable.message_lists import Conversation, Replied, read_messages
+from keryx.app.portable.foreign.message_lists import Conversation, Replied, read_messages
 from keryx.messages import CallAnswer, File, Image, Text, text_of, well_formed
 from keryx.ports.store import Blob, blob_hash
 from keryx.server.v1.api_errors import invalid
@@ -25,6 +25,9 @@ _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,
 # Tuples: what a client sends as a name may be anything, also what no set could look up.
 _TEXTS: Final = ("text", "input_text", "output_text", "refusal")
 _INSTRUCTING: Final = ("system", "developer")
+_RESULT: Final = "function_call_output"
+_PLACE: Final = "$place"
+"""The field of a message that says where it is in the request: errors name it."""
 Message = dict[str, Any]
 
 
@@ -60,7 +63,8 @@ class _Files:
 
 def chat_prompt(messages: Sequence[Mapping[str, Any]]) -> Prompt:
     """Return what the messages of a chat completion say."""
-    return _prompt([dict(message) for message in messages], "messages")
+    numbered = enumerate(messages)
+    return _prompt([{**m, _PLACE: f"messages[{n}]"} for n, m in numbered], "messages")
 
 
 def response_prompt(items: str | Sequence[Mapping[str, Any]], *, continues: bool) -> Prompt:
@@ -70,11 +74,11 @@ def response_prompt(items: str | Sequence[Mapping[str, Any]], *, continues: bool
     """
     if isinstance(items, str):
         return Prompt(text=well_formed(items))
+    placed = [(f"input[{number}]", item) for number, item in enumerate(items)]
     if not continues:
-        return _prompt(_as_messages(items), "input")
-    results = [item for item in items if item.get("type") == "function_call_output"]
-    others = [item for item in items if item.get("type") != "function_call_output"]
-    messages = _as_messages(others)
+        return _prompt(_as_messages(placed), "input")
+    results = [(place, item) for place, item in placed if item.get("type") == _RESULT]
+    messages = _as_messages([pair for pair in placed if pair[1].get("type") != _RESULT])
     if any(message.get("role") == "assistant" for message in messages):
         raise invalid(
             "With `previous_response_id` the answers of the model are there already; send only "
@@ -82,16 +86,20 @@ def response_prompt(items: str | Sequence[Mapping[str, Any]], *, continues: bool
             "input",
         )
     prompt = _prompt(messages, "input") if messages else Prompt()
-    prompt.results = tuple(_result(item, number) for number, item in enumerate(results))
+    prompt.results = tuple(_result(item, place) for place, item in results)
     return prompt
 
 
-def _result(item: Mapping[str, Any], number: int) -> CallAnswer:
-    call_id, output = item.get("call_id"), item.get("output")
-    param = f"input[{number}]"
-    if not isinstance(call_id, str):
-        raise invalid("A result needs the `call_id` of its call", f"{param}.call_id")
-    return CallAnswer(call_id, well_formed(_output_text(output, f"{param}.output")))
+def _result(item: Mapping[str, Any], place: str) -> CallAnswer:
+    text = _output_text(item.get("output"), f"{place}.output")
+    return CallAnswer(_text(item, "call_id", place), well_formed(text))
+
+
+def _text(item: Mapping[str, Any], name: str, place: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str):
+        raise invalid(f"`{name}` must be a text", f"{place}.{name}")
+    return value
 
 
 def _output_text(output: object, param: str) -> str:
@@ -106,28 +114,31 @@ def _output_text(output: object, param: str) -> str:
     return "\n".join(texts)
 
 
-def _as_messages(items: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Return the items of a response as messages of a chat."""
+def _as_messages(items: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Message]:
+    """Return the items of a response, each with its place, as messages of a chat."""
     messages: list[Message] = []
-    for number, item in enumerate(items):
-        param = f"input[{number}]"
+    for place, item in items:
         kind = item.get("type", "message")
         if kind == "message":
-            messages.append({"role": item.get("role"), "content": item.get("content")})
+            message = {"role": item.get("role"), "content": item.get("content")}
+            messages.append({**message, _PLACE: place})
         elif kind == "function_call":
-            call = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
             if not messages or messages[-1]["role"] != "assistant":
-                messages.append({"role": "assistant", "content": None})
-            messages[-1].setdefault("tool_calls", []).append(
-                {"id": item.get("call_id"), "type": "function", "function": call}
-            )
-        elif kind == "function_call_output":
-            text = _output_text(item.get("output"), f"{param}.output")
-            message = {"role": "tool", "tool_call_id": item.get("call_id"), "content": text}
-            messages.append(message)
+                messages.append({"role": "assistant", "content": None, _PLACE: place})
+            messages[-1].setdefault("tool_calls", []).append(_call(item, place))
+        elif kind == _RESULT:
+            answer = _result(item, place)
+            message = {"role": "tool", "tool_call_id": answer.call_id, "content": answer.text}
+            messages.append({**message, _PLACE: place})
         elif kind != "reasoning":  # Keryx has its own; that of a client is not needed
-            raise invalid(f"Items of type {kind!r:.40} cannot be sent to Keryx", f"{param}.type")
+            raise invalid(f"Items of type {kind!r:.40} cannot be sent to Keryx", f"{place}.type")
     return messages
+
+
+def _call(item: Mapping[str, Any], place: str) -> dict[str, Any]:
+    item = {"arguments": "{}", **item}
+    function = {name: _text(item, name, place) for name in ("name", "arguments")}
+    return {"id": _text(item, "call_id", place), "type": "function", "function": function}
 
 
 def _prompt(messages: list[Message], place: str) -> Prompt:
@@ -135,7 +146,7 @@ def _prompt(messages: list[Message], place: str) -> Prompt:
     conversation_messages: list[Message] = []
     instructions: list[str] = []
     for number, message in enumerate(messages):
-        param = f"{place}[{number}]"
+        param = message[_PLACE]
         if message.get("role") in _INSTRUCTING:
             instructions.append(_output_text(message.get("content"), f"{param}.content"))
             continue
@@ -145,7 +156,8 @@ def _prompt(messages: list[Message], place: str) -> Prompt:
     if not conversation_messages:
         raise invalid("There is no message of a user; send one", place)
     try:
-        conversation = read_messages(conversation_messages, place)
+        places = [message[_PLACE] for message in conversation_messages]
+        conversation = read_messages(conversation_messages, place, places)
     except ValueError as error:
         text = str(error)
         raise invalid(text, text.split(" ", 1)[0].rstrip(":")) from error
@@ -191,7 +203,7 @@ def _divide(
 
 
 def _content(content: object, param: str, files: _Files, number: int) -> Any:
-    """Return the content without files, which are collected; only data URLs can be read."""
+    """Return the content without files, which are collected. Images are data URLs by now."""
     if not isinstance(content, list):
         return content
     parts: list[Any] = []
@@ -213,13 +225,24 @@ def _content(content: object, param: str, files: _Files, number: int) -> Any:
     return parts
 
 
-def _image(part: dict[str, Any], place: str) -> dict[str, Any]:
-    source = part.get("image_url")
+def image_url(part: object) -> str | None:
+    """Return the address or data URL of an image; both APIs write it in their own way."""
+    if not isinstance(part, dict):
+        return None
+    fields = cast("dict[str, Any]", part)
+    if fields.get("type") not in ("image_url", "input_image"):
+        return None
+    source = fields.get("image_url")
     url = cast("dict[str, Any]", source).get("url") if isinstance(source, dict) else source
-    if not isinstance(url, str) or not url.startswith("data:image/"):
+    return url if isinstance(url, str) else None
+
+
+def _image(part: dict[str, Any], place: str) -> dict[str, Any]:
+    url = image_url(part)
+    if url is None or not url.startswith("data:image/"):
         raise invalid(
-            "Keryx does not load images from addresses; send the image as a data URL "
-            "(data:image/png;base64,...)",
+            "Send the image as a data URL (data:image/png;base64,...) or name its address "
+            "(https://...)",
             f"{place}.image_url",
         )
     return {"type": "image_url", "image_url": url}

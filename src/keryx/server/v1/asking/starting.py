@@ -5,7 +5,7 @@ giving a waiting turn the results of the client's calls. Each is found by its id
 from __future__ import annotations
 
 from time import time
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,16 +17,17 @@ from keryx.config import DEFAULT
 from keryx.engine.operations.titles import first_title
 from keryx.errors import UserMustActError
 from keryx.ids import new_id
-from keryx.messages import TurnOptions
+from keryx.messages import Effort, TurnOptions
 from keryx.server.access.auth import Caller
 from keryx.server.service import Service
 from keryx.server.v1.answering.response_object import echo
 from keryx.server.v1.api_errors import invalid
 from keryx.server.v1.asking import bodies
 from keryx.server.v1.asking.begun import AgentSettings, Begun, TurnRequest
-from keryx.server.v1.asking.client_results import give_results, uploaded
+from keryx.server.v1.asking.client_results import ClientResults, uploaded
 from keryx.server.v1.asking.continuing import Continuations
 from keryx.server.v1.asking.prompts import CONTINUE, Prompt, chat_prompt, response_prompt
+from keryx.server.v1.asking.remote_images import load_images
 from keryx.server.v1.model_names import model_of
 
 TITLE: Final = "API: "
@@ -39,16 +40,19 @@ class Starter:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._host = service.host_client
-        self._continuations = Continuations(service)
+        self._results = ClientResults(service)
+        self._continuations = Continuations(service, self._results)
 
     async def chat(self, body: bodies.ChatBody, caller: Caller) -> Begun:
         """Begin the turn of a chat completion."""
         options = TurnOptions(
             client_tools=bodies.client_tools(body),
+            tool_choice=bodies.tool_choice(body),
             max_tokens=body.max_completion_tokens or body.max_tokens,
         )
         schema = bodies.answer_schema(body.response_format, "response_format")
         settings = await self._settings(body, body.reasoning_effort)
+        await self._load_images(body.messages, "messages")
         prompt = await self._service.threads.to_thread(chat_prompt, body.messages)
         return await self._begin(prompt, TurnRequest(settings, options, schema), caller)
 
@@ -57,6 +61,7 @@ class Starter:
         options = TurnOptions(
             instructions=body.instructions or "",
             client_tools=bodies.client_tools(body),
+            tool_choice=bodies.tool_choice(body),
             max_tokens=body.max_output_tokens,
             request=echo(body),
         )
@@ -64,6 +69,8 @@ class Starter:
         settings = await self._settings(body, body.reasoning and body.reasoning.effort)
         request = TurnRequest(settings, options, schema)
         previous = body.previous_response_id
+        if isinstance(body.input, list):
+            await self._load_images(body.input, "input")
         prompt = await self._service.threads.to_thread(
             lambda: response_prompt(body.input or [], continues=previous is not None)
         )
@@ -80,7 +87,10 @@ class Starter:
         finally:
             self._continuations.release(session_id)
 
-    async def _settings(self, body: bodies.SharedBody, effort: str | None) -> AgentSettings:
+    async def _load_images(self, entries: list[dict[str, Any]], place: str) -> None:
+        await load_images(entries, place, self._host.config.tools.web.allow_private)
+
+    async def _settings(self, body: bodies.SharedBody, effort: Effort | None) -> AgentSettings:
         model = model_of(self._host, body.model)
         agent = body.keryx or bodies.AgentBody()
         names = agent.tools if bodies.uses_tools(body) else ()
@@ -91,11 +101,17 @@ class Starter:
         except UserMustActError as error:
             raise invalid(str(error), "keryx.tools") from error
         workspace = await self._service.folder(agent.workspace or ".")
-        return AgentSettings(model, tools, None if effort == "none" else effort, workspace)
+        return AgentSettings(
+            model=model,
+            tools=tools,
+            effort=None if effort == "none" else effort,
+            workspace=workspace,
+            names_workspace=agent.workspace is not None,
+        )
 
     async def _begin(self, prompt: Prompt, request: TurnRequest, caller: Caller) -> Begun:
         """Begin a turn that no earlier response is named for."""
-        begun = await give_results(self._service, prompt, request.options.request, caller)
+        begun = await self._results.give(prompt, request.options.request, caller)
         if begun is not None:
             return begun
         if not prompt.has_message:
@@ -150,7 +166,7 @@ class Starter:
             sent = await self._service.send(command)
         except UserMustActError as error:
             raise invalid(str(error)) from error
-        return Begun(session_id, sent.seq)
+        return Begun(session_id, sent.seq, sent.turn_id)
 
 
 def _nothing_to_answer() -> Exception:
