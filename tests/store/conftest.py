@@ -12,6 +12,6 @@ from keryx.aio.scope import Scope
 
 @pytest_asyncio.fixture
 async def bridge() -> AsyncIterator[Bridge]:
-    made = Bridge(Scope("test"), threads=8)
-    yield made
-    await made.close()
+    bridge = Bridge(Scope("test"), threads=8)
+    yield bridge
+    await bridge.close()

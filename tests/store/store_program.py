@@ -56,15 +56,15 @@ async def enter_the_same(store: SqliteStore) -> None:
 async def take_the_same(store: SqliteStore) -> None:
     """Says for each name if this process got it; both write with the epoch of the test."""
     wait_for_go()
-    got: list[bool] = []
+    successes: list[bool] = []
     for number in range(ROUNDS):
         try:
             await store.append(Commit(session_id="s", epoch=1, claims=(str(number),)))
         except AlreadyTakenError:
-            got.append(False)
+            successes.append(False)
         else:
-            got.append(True)
-    say(got)
+            successes.append(True)
+    say(successes)
 
 
 async def claim_and_append(store: SqliteStore) -> None:

@@ -46,6 +46,18 @@ async def test_it_is_read_as_it_was_written(home: Path) -> None:
     assert hits
 
 
+async def test_its_sessions_are_for_the_owner_of_the_home(home: Path) -> None:
+    """Nobody else may find in them what was said to whoever wrote it."""
+    async with Keryx(model=ScriptedModel(lambda _: ScriptedReply()), home=home) as app:
+        rows = await app.store.sessions()
+        assert [row.person for row in rows] == [None] * len(rows)
+        assert await app.store.sessions(person="") == rows
+        assert await app.store.search("write the notes", person="telegram:7") == []
+        (opened, *_) = await app.store.events(rows[0].session_id)
+    assert isinstance(opened, ev.SessionOpened)
+    assert opened.person is None
+
+
 async def test_it_goes_on(home: Path, tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: ScriptedReply(text="Still here."))
     async with Keryx(model=model, home=home, workspace=tmp_path) as app:
@@ -54,6 +66,6 @@ async def test_it_goes_on(home: Path, tmp_path: Path) -> None:
             await session.change(workspace=str(tmp_path))
             result = await (await session.send("Are you there?")).result()
             assert result.text == "Still here."
-    asked = str(model.asked[-1].history)
-    assert "A summary: notes.txt was written." in asked, "the compaction still stands"
-    assert "A third time" not in asked, "the undone turn stays undone"
+    history = str(model.asked[-1].history)
+    assert "A summary: notes.txt was written." in history, "the compaction still stands"
+    assert "A third time" not in history, "the undone turn stays undone"

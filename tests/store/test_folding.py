@@ -61,20 +61,20 @@ def test_every_character_of_a_folded_text_comes_from_a_place_of_the_text(text: s
 
 @given(st.text(), st.text())
 def test_a_text_is_found_by_itself_and_its_snippet_is_a_part_of_it(before: str, text: str) -> None:
-    wanted = Query(text)
-    if wanted:
+    query = Query(text)
+    if query:
         whole = before + " " + text
         if len(fold(text).split()) <= 16:
-            assert wanted.rank(whole) is not None
-        snippet = wanted.snippet(whole)
+            assert query.rank(whole) is not None
+        snippet = query.snippet(whole)
         assert sum(len(piece.text) for piece in snippet) <= 170
 
 
 @given(st.text(alphabet="ab 東京"), st.text(alphabet="ab 東京"))
 def test_what_fits_has_every_term_among_its_words(text: str, words: str) -> None:
-    wanted = Query(words)
-    if wanted and wanted.rank(text) is not None:
-        found = words_of(text)
-        assert set(wanted.terms) <= found
-        for prefix in wanted.prefixes:
-            assert any(word.startswith(prefix) for word in found)
+    query = Query(words)
+    if query and query.rank(text) is not None:
+        text_words = words_of(text)
+        assert set(query.terms) <= text_words
+        for prefix in query.prefixes:
+            assert any(word.startswith(prefix) for word in text_words)

@@ -183,7 +183,7 @@ async def test_sessions_of_the_first_version_come_out_as_if_they_were_written_to
     assert (moved.pinned, moved.archived, moved.failed) == (True, True, False)
     assert failed.failed
     assert [row.session_id for row in await store.sessions()] == ["failed", "plain"]
-    assert [found.session_id for found in await store.search("zebra")] == ["plain"]
+    assert [hit.session_id for hit in await store.search("zebra")] == ["plain"]
     facts = EventFactory("plain", last_seq=3)
     commit = Commit(session_id="plain", epoch=await store.claim("plain"), events=(facts.started(),))
     assert await store.append(commit) == 31

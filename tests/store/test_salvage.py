@@ -87,16 +87,16 @@ async def logs_in(store: Store) -> Logs:
 async def all_of(store: Store) -> list[object]:
     """Everything but positions and epochs, which go on from where they were."""
     rows = await store.sessions(limit=1000, archived=None)
-    found: list[object] = [[msgspec.structs.replace(row, position=0) for row in rows]]
+    contents: list[object] = [[msgspec.structs.replace(row, position=0) for row in rows]]
     for name in NAMES:
-        found += [await store.events(name), await store.transcript(name, limit=1000)]
-        found += [await store.pending(name), await store.usage(name)]
-        found.append([await store.command(name, f"key {number}") for number in range(8)])
-    found.append(sorted(row.id for row in await store.outbox("topic", limit=1000)))
-    found += [await store.records(""), await store.unfinished()]
-    found.append([await store.blob(blob_hash(f"{name} 2".encode())) for name in NAMES])
-    found.append([await store.names_blob(name, LARGE.hash) for name in NAMES])
-    return found
+        contents += [await store.events(name), await store.transcript(name, limit=1000)]
+        contents += [await store.pending(name), await store.usage(name)]
+        contents.append([await store.command(name, f"key {number}") for number in range(8)])
+    contents.append(sorted(row.id for row in await store.outbox("topic", limit=1000)))
+    contents += [await store.records(""), await store.unfinished()]
+    contents.append([await store.blob(blob_hash(f"{name} 2".encode())) for name in NAMES])
+    contents.append([await store.names_blob(name, LARGE.hash) for name in NAMES])
+    return contents
 
 
 def check(path: Path) -> None:
@@ -113,7 +113,7 @@ async def judge(path: Path, bridge: Bridge, logs: Logs) -> Salvaged:
     await bridge.to_thread(check, into)
     store = await SqliteStore.open(into, bridge)
     saved = await logs_in(store)
-    cut = {each.session_id: each for each in report.cut}
+    cut = {session.session_id: session for session in report.cut}
     assert sorted(saved) == sorted([*report.complete, *cut])
     for name, log in saved.items():
         assert log == logs[name][: len(log)]
@@ -257,7 +257,7 @@ async def test_a_session_is_cut_at_the_first_fact_that_cannot_be_read(
         connection.execute("DELETE FROM events WHERE seq = 49 AND no =" + find, (NAMES[6],))
     report = await judge(path, bridge, logs)
     assert len(report.complete) == 9
-    assert sorted(report.cut, key=lambda each: each.session_id) == [
+    assert sorted(report.cut, key=lambda session: session.session_id) == [
         CutSession(session_id=NAMES[4], saved=19, lost=30),
         CutSession(session_id=NAMES[6], saved=48, lost=1),
     ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -41,11 +42,11 @@ async def say(store: Store, name: str, text: str) -> None:
     await log.say(text)
 
 
-async def fill(store: Store, sessions: int, each: int = 4) -> None:
+async def fill(store: Store, sessions: int, replies: int = 4) -> None:
     for number in range(sessions):
         log = await log_of(store, f"s{number}")
         facts = log.facts
-        await log.add(*(facts.replied(f"common word{number} n{turn}") for turn in range(each)))
+        await log.add(*(facts.replied(f"common word{number} n{turn}") for turn in range(replies)))
 
 
 async def test_what_was_not_indexed_before_the_end_is_at_the_next_start(
@@ -80,7 +81,7 @@ async def test_a_damaged_index_is_made_anew_and_the_store_goes_on(
     path: Path, bridge: Bridge, at: int
 ) -> None:
     store = await SqliteStore.open(path, bridge)
-    await fill(store, 40, each=20)
+    await fill(store, 40, replies=20)
     assert len(await store.search("word7 n3")) == 1
     await store.close()
     with path.with_name("search.db").open("r+b") as file:
@@ -201,7 +202,7 @@ async def test_many_volumes_are_searched_and_those_that_were_touched_written_ane
     store = await SqliteStore.open(path, bridge)
     await fill(store, 30)
     assert len(await store.search("common", limit=500)) == 120
-    assert [found.session_id for found in await store.search("word3 ")] == ["s3"] * 4
+    assert [hit.session_id for hit in await store.search("word3 ")] == ["s3"] * 4
     assert len(await store.search("n2 word")) == 20
     assert len(await store.search("common n2 word1", limit=50)) == 11
     for number in (3, 17, 29):
@@ -229,13 +230,33 @@ async def test_the_same_is_found_whether_words_are_indexed_one_by_one_or_all_at_
         if number % 7 == 0:
             await logs[name].add(logs[name].facts.undone(f"t{number}"))
         await store.search("green")
-    wanted = ("red", "blu", "red blue", "blue red", "gre", "grey green blui")
-    by_one = [await store.search(words, limit=200) for words in wanted]
+    queries = ("red", "blu", "red blue", "blue red", "gre", "grey green blui")
+    by_one = [await store.search(words, limit=200) for words in queries]
     await store.close()
     path.with_name("search.db").unlink()
     store = await SqliteStore.open(path, bridge)
-    assert [await store.search(words, limit=200) for words in wanted] == by_one
+    assert [await store.search(words, limit=200) for words in queries] == by_one
     await store.close()
+
+
+async def test_few_long_replies_are_in_memory_while_they_are_indexed(
+    path: Path, bridge: Bridge
+) -> None:
+    store = await SqliteStore.open(path, bridge)
+    log = await log_of(store, "a")
+    for number in range(40):
+        await log.add(log.facts.replied(f"needle{number} " + "word " * 200_000))
+    await store.close()
+    path.with_name("search.db").unlink(missing_ok=True)
+    tracemalloc.start()
+    try:
+        store = await SqliteStore.open(path, bridge)
+        assert len(await store.search("needle39")) == 1
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    await store.close()
+    assert most < 25_000_000  # all of them have 40 million letters
 
 
 async def test_a_damaged_fact_keeps_no_other_from_being_found(path: Path, bridge: Bridge) -> None:

@@ -39,15 +39,15 @@ def content(file: Path) -> bytes:
         return b""  # a journal that was only there for a moment
 
 
-def told(facts: EventFactory, mark: str, number: int) -> tuple[LoggedEvent, ...]:
+def turn_events(facts: EventFactory, mark: str, number: int) -> tuple[LoggedEvent, ...]:
     """A title, a message, a reply, arguments and a result, all with the mark."""
     turn = f"t{number}"
-    asked = ToolCall("c", "tool", f'{{"of": "{mark}"}}')
+    call = ToolCall("c", "tool", f'{{"of": "{mark}"}}')
     return (
         facts.renamed(mark[:200]),
         facts.accepted(turn, mark, turn),
         facts.delivered(turn, turn),
-        facts.replied(mark, turn_id=turn, calls=(asked,)),
+        facts.replied(mark, turn_id=turn, calls=(call,)),
         facts.called(turn_id=turn, result=(Text(f"{mark} {secret(facts.session_id)}"),)),
     )
 
@@ -59,15 +59,15 @@ def secret(name: str) -> str:
 
 def words_in(folder: Path) -> set[str]:
     """All words that the index holds, whether or not something is still found by them."""
-    found: set[str] = set()
+    words: set[str] = set()
     with closing(sqlite3.connect(folder / "search.db")) as index:
         volumes = [row[0] for row in index.execute("SELECT volume FROM volumes")]
         for volume in volumes:
             of = f"'main', 'words_{volume}', 'row'"
             index.execute(f"CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab({of})")
-            found |= {row[0] for row in index.execute("SELECT term FROM vocabulary")}
+            words |= {row[0] for row in index.execute("SELECT term FROM vocabulary")}
             index.execute("DROP TABLE vocabulary")
-    return found
+    return words
 
 
 async def fill(store: SqliteStore, names: list[str], chance: random.Random) -> None:
@@ -82,7 +82,7 @@ async def fill(store: SqliteStore, names: list[str], chance: random.Random) -> N
             Commit(
                 session_id=name,
                 epoch=epochs[name],
-                events=told(facts[name], mark, number),
+                events=turn_events(facts[name], mark, number),
                 enters=(InboxRow(f"{mark[:100]}{number}", data),),
                 claims=(f"{mark[:100]}{number}",),
                 blobs=(Blob(blob_hash(data), data),),
@@ -108,19 +108,19 @@ async def test_the_files_hold_no_byte_of_a_deleted_session(
     assert found_in(tmp_path, "MARK-003-") > 0
     assert len(await store.search(secret("003"))) > 0
     assert secret("003") in words_in(tmp_path)
-    gone: list[str] = []
+    deleted: list[str] = []
     for name in chance.sample(names, k=6):
         assert await store.delete(name)
-        gone.append(name)
-        assert [found_in(tmp_path, f"MARK-{each}-") for each in gone] == [0] * len(gone)
-        assert [found_in(tmp_path, secret(each)) for each in gone] == [0] * len(gone)
-        assert not words_in(tmp_path) & {secret(each) for each in gone}
+        deleted.append(name)
+        assert [found_in(tmp_path, f"MARK-{id_}-") for id_ in deleted] == [0] * len(deleted)
+        assert [found_in(tmp_path, secret(id_)) for id_ in deleted] == [0] * len(deleted)
+        assert not words_in(tmp_path) & {secret(id_) for id_ in deleted}
     for name in names:
-        assert (await store.search(secret(name)) == []) is (name in gone)
+        assert (await store.search(secret(name)) == []) is (name in deleted)
     assert len(await store.sessions()) == 2
     await store.close()
-    assert [found_in(tmp_path, f"MARK-{each}-") for each in gone] == [0] * len(gone)
-    assert not words_in(tmp_path) & {secret(each) for each in gone}
+    assert [found_in(tmp_path, f"MARK-{id_}-") for id_ in deleted] == [0] * len(deleted)
+    assert not words_in(tmp_path) & {secret(id_) for id_ in deleted}
     for file in ("store.db", "search.db"):
         with closing(sqlite3.connect(tmp_path / file)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -31,11 +31,11 @@ def race(action: str, path: Path, count: int = 2) -> list[Any]:
     """What each of them says that did the same at the same time."""
     with ExitStack() as stack:
         children = [stack.enter_context(child(action, path)) for _ in range(count)]
-        for each in children:
-            assert each.hear() == "ready"
-        for each in children:
-            each.go()
-        return [each.hear() for each in children]
+        for process in children:
+            assert process.hear() == "ready"
+        for process in children:
+            process.go()
+        return [process.hear() for process in children]
 
 
 async def make(path: Path, bridge: Bridge) -> None:
@@ -77,11 +77,11 @@ async def test_no_two_owners_ever_have_the_same_epoch_and_the_log_has_no_gap(
 def test_processes_that_make_the_same_new_file_all_get_to_use_it(path: Path) -> None:
     with ExitStack() as stack:
         children = [stack.enter_context(child("open_only", path, "race")) for _ in range(3)]
-        for each in children:
-            assert each.hear() == "ready"
-        for each in children:
-            each.go()
-        assert [each.hear() for each in children] == [[], [], []]
+        for process in children:
+            assert process.hear() == "ready"
+        for process in children:
+            process.go()
+        assert [process.hear() for process in children] == [[], [], []]
 
 
 async def test_an_owner_that_was_fenced_by_another_process_writes_nothing(
@@ -110,15 +110,15 @@ async def test_every_acknowledged_event_survives_a_kill_at_any_moment(
             victim.process.kill()
             heard += victim.hear_all()
         store = await SqliteStore.open(path, bridge)
-        found = [event.seq for event in await store.events("s", after=before)]
+        seqs = [event.seq for event in await store.events("s", after=before)]
         row = await store.session("s")
-        read = [each.seq for each in await store.transcript("s", limit=len(found))]
+        read = [entry.seq for entry in await store.transcript("s", limit=len(seqs))]
         await store.close()
         assert heard[0] == before + 3
         # Whole commits, without a gap: all that were said, and at most the one under way.
-        assert found == list(range(before + 1, found[-1] + 1))
-        assert found[-1] in (heard[-1], heard[-1] + 3)
+        assert seqs == list(range(before + 1, seqs[-1] + 1))
+        assert seqs[-1] in (heard[-1], heard[-1] + 3)
         assert row is not None
-        assert row.last_seq == found[-1]
-        assert read == found
-        before = found[-1]
+        assert row.last_seq == seqs[-1]
+        assert read == seqs
+        before = seqs[-1]

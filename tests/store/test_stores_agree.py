@@ -116,7 +116,7 @@ async def outcome_of(store: Store, kind: str, commit: Commit, key: str) -> objec
 
 
 async def all_of(store: Store) -> list[object]:
-    found: list[object] = [
+    contents: list[object] = [
         await store.sessions(),
         await store.sessions(archived=True),
         await store.sessions(archived=None, after=20, limit=2),
@@ -130,11 +130,13 @@ async def all_of(store: Store) -> list[object]:
         [await store.record(str(number)) for number in range(4)],
     ]
     for name in NAMES:
-        found += [await store.events(name), await store.transcript(name, limit=1000)]
-        found += [await store.pending(name), await store.session(name)]
-        found += [await store.names_blob(name, blob.hash) for blob in BLOBS]
-    found += [await store.search(words, limit=1000) for words in ("1", "2 ", "ech", "don", "1 2")]
-    return found
+        contents += [await store.events(name), await store.transcript(name, limit=1000)]
+        contents += [await store.pending(name), await store.session(name)]
+        contents += [await store.names_blob(name, blob.hash) for blob in BLOBS]
+    contents += [
+        await store.search(words, limit=1000) for words in ("1", "2 ", "ech", "don", "1 2")
+    ]
+    return contents
 
 
 @pytest.mark.timeout(60 + 600 * SOAK)

@@ -53,6 +53,7 @@ from keryx.store.table_changes import (
     Projection,
     ToolEntry,
     TranscriptEntry,
+    TurnEntry,
     UsageEntry,
 )
 
@@ -64,8 +65,7 @@ SHOWN_SETTINGS: Final = (
 
 def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
     """Return the changes of these events; `step_model` is the model of the step under way."""
-    changes = Projection(step_model)
-    paid_up_to = 0
+    changes, paid_up_to = Projection(step_model), 0
     for event in events:
         if isinstance(event, SessionOpened) and event.fork is not None:
             # The usage of the copied events is counted in the session that was forked.
@@ -73,8 +73,7 @@ def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
         for rule in _RULES.get(type(event), ()):
             rule(event, changes)
         if event.seq <= paid_up_to:
-            changes.usages.clear()
-            changes.tools.clear()
+            changes.clear_usage()
     return changes
 
 
@@ -219,15 +218,17 @@ def _change_settings(event: SessionOpened | SessionChanged, changes: Projection)
         if (value := getattr(event, name)) is not UNSET:
             setattr(changes.fields, name, value)
     if isinstance(event, SessionOpened):
-        changes.parent = event.parent
+        changes.parent, changes.person = event.parent, event.person
         changes.tags = distinct_tags(event.tags) or changes.tags
     elif not isinstance(event.tags, UnsetType):
         changes.tags = distinct_tags(event.tags)
 
 
-def _set_failed_turn(event: TurnStarted | TurnFinished, changes: Projection) -> None:
+def _end_turn(event: TurnStarted | TurnFinished, changes: Projection) -> None:
     is_failed = isinstance(event, TurnFinished) and event.outcome in ("failed", "parked")
     changes.fields.failed_turn = event.turn_id if is_failed else ""
+    if isinstance(event, TurnFinished) and event.started:
+        changes.turns.append(TurnEntry(event.at, is_failed))
 
 
 def _add_usage(
@@ -253,8 +254,8 @@ def _add_usage(
 def _count_calls(event: CallFinished | CallSettled, changes: Projection) -> None:
     # A settled call was counted when it got its outcome.
     if isinstance(event, CallFinished):
-        failed = event.outcome != "completed"
-        changes.tools.append(ToolEntry(event.at, event.tool, failed, event.duration))
+        outcome, seconds = event.outcome, event.duration
+        changes.tools.append(ToolEntry(event.at, event.tool, outcome != "completed", seconds))
 
 
 def _name_blobs(
@@ -295,5 +296,5 @@ def _by_type(
 
 _RULES: Final = _by_type(
     *(_open_and_close, _open_and_close_user_calls, _queue_messages, _show_turns, _hide_turns),
-    *(_show_notices, _change_settings, _set_failed_turn, _add_usage, _count_calls, _name_blobs),
+    *(_show_notices, _change_settings, _end_turn, _add_usage, _count_calls, _name_blobs),
 )

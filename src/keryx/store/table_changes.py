@@ -66,6 +66,17 @@ class ToolEntry(msgspec.Struct, frozen=True):
         return int(self.at // QUARTER)
 
 
+class TurnEntry(msgspec.Struct, frozen=True):
+    """One turn that had started and has ended."""
+
+    at: float
+    failed: bool
+
+    @property
+    def quarter(self) -> int:
+        return int(self.at // QUARTER)
+
+
 class SessionFields(msgspec.Struct):
     """The fields of a session's row in the list; None: this commit does not change the field."""
 
@@ -94,13 +105,22 @@ class Projection(msgspec.Struct):
     opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
     parent: ParentCall | None = None
     """The call that opened the session, if this commit is the first of a child agent."""
+    person: str | None = None
+    """For whom the session is, if this commit is its first and it is not for the owner."""
     tags: tuple[str, ...] | None = None
     """All tags of the session; None: they stay as they are."""
     undone: dict[str, bool] = msgspec.field(default_factory=dict[str, bool])
     """Turns that were undone (True) or restored (False); the last change of each."""
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
     tools: list[ToolEntry] = msgspec.field(default_factory=list[ToolEntry])
+    turns: list[TurnEntry] = msgspec.field(default_factory=list[TurnEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])
+
+    def clear_usage(self) -> None:
+        """Count nothing of the events so far: another session has counted them."""
+        self.usages.clear()
+        self.tools.clear()
+        self.turns.clear()
 
     def name_blob(self, hash_: str | None) -> None:
         if hash_ is not None:

@@ -142,3 +142,17 @@ def test_the_command_writes_every_format_and_imports_its_json(tmp_path: Path) ->
     assert "nothing was imported" in refused.stderr
     absent = keryx("sessions", "export", name, "-o", str(tmp_path / "no" / "s"))
     assert (absent.returncode, "cannot be written" in absent.stderr) == (1, True)
+
+
+def test_each_block_has_the_direction_of_its_own_text() -> None:
+    text = "\u05e9\u05dc\u05d5\u05dd!\n\n- one\n\n```\ncode\n```\n"
+    tags = Tags()
+    tags.feed(as_html(session(text)).decode())
+    tags.close()
+    written = [attrs for tag, attrs in tags.tags if tag in ("h1", "p", "ul") and attrs]
+    assert written
+    assert all(attrs.get("dir") == "auto" for attrs in written)
+    # Code is written from left to right; what a person or a tool wrote is not read as Markdown.
+    blocks = [attrs.get("dir") for tag, attrs in tags.tags if tag == "pre"]
+    assert blocks.count(None) == 1
+    assert set(blocks) == {None, "auto"}

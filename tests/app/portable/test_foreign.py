@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from keryx import IN_MEMORY, Keryx
 from keryx import events as ev
+from keryx.app.portable.foreign.message_lists import Conversation
 from keryx.app.portable.formats import read_file
 from keryx.app.portable.importing import Imported, import_file
 from keryx.errors import UserMustActError
@@ -138,6 +141,17 @@ async def test_a_session_of_hermes_agent_keeps_title_time_and_model(tmp_path: Pa
     assert len(imported) == 1
 
 
+@pytest.mark.parametrize(
+    ("started", "at"),
+    [(1_700_000_000_500, 1_700_000_000.5), (1e300, None), (-5, None), ("9999-12-31", None)],
+)
+def test_a_time_that_cannot_be_shown_is_not_taken(started: object, at: float | None) -> None:
+    content = json.dumps({"messages": MESSAGES[-1:], "started_at": started})
+    conversation = read_file(content.encode(), "s.json")[0]
+    assert isinstance(conversation, Conversation)
+    assert conversation.at == at
+
+
 async def test_many_sessions_of_hermes_agent_are_imported_from_one_file(tmp_path: Path) -> None:
     both = [HERMES, {**HERMES, "title": "More dots", "session_start": "2026-01-01T10:00:00"}]
     imported, model, row = await go_on(tmp_path / "h.jsonl", "\n".join(map(json.dumps, both)))
@@ -180,7 +194,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no utf-8": (b'"\xff"', "it is not"),
     "a number": (b"7", "it is no session"),
     "another object": ({"a": 1}, "it is no session; it must be a JSON export of Keryx"),
-    "a database": (b"SQLite format 3\0...", "hermes sessions export"),
+    "a broken database": (b"SQLite format 3\0...", "the database cannot be read"),
     "an empty list": ([], "no message of a person"),
     "only instructions": ([{"role": "system", "content": "x"}], "no message of a person"),
     "a line": (b'{"role": "user", "content": "x"}\n{"role": \n', "line 2 is not valid JSON"),
@@ -210,7 +224,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "a result of nothing": (
         [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "z", "content": "y"}],
-        r"messages\[1\].tool_call_id is 'z'",
+        r"messages\[1\] is the result of the call 'z'",
     ),
     "two results": (
         [
@@ -265,3 +279,40 @@ def test_arguments_as_objects_and_lone_surrogates_are_read() -> None:
     ]
     (conversation,) = read_file(json.dumps(value).encode(), "f")
     assert '{"q":1}' in str(conversation)
+
+
+def archive(content: bytes, compression: int = zipfile.ZIP_DEFLATED, name: str = "a.json") -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as file:
+        file.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_an_archive_of_sessions_is_read() -> None:
+    assert len(read_file(archive(json.dumps(HERMES).encode()), "a.zip")) == 1
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_unusual_compression_is_refused_before_it_is_opened(compression: int) -> None:
+    """What these raise when they are damaged is no error of archives, and LZMA names its memory."""
+    data = bytearray(archive(json.dumps(HERMES).encode(), compression))
+    data[40:60] = b"\xff" * 20
+    with pytest.raises(UserMustActError, match=r"a\.zip: a\.json .* unusual way.*with deflate"):
+        read_file(bytes(data), "a.zip")
+
+
+@pytest.mark.parametrize("name", ["folder/", ""])
+def test_an_archive_without_files_is_refused(name: str) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        if name:
+            file.mkdir(name)
+    with pytest.raises(UserMustActError, match="the archive holds no file"):
+        read_file(stream.getvalue(), "a.zip")
+
+
+def test_a_time_that_no_number_can_hold_is_no_time() -> None:
+    started = json.dumps(HERMES).replace("1700000000.5", "1" + "0" * 400)
+    (conversation,) = read_file(started.encode(), "a.json")
+    assert isinstance(conversation, Conversation)
+    assert (conversation.title, conversation.at) == ("Dots", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -172,17 +173,24 @@ async def test_a_turn_that_was_running_is_not_run_again(tmp_path: Path) -> None:
     assert unused.asked == []
 
 
+USED = {"type": "usage.recorded", "purpose": "title", "model": "m", "cost": None}
+WRONG_FIELDS: dict[str, dict[str, Any]] = {
+    "other session": {"session_id": "other"},
+    "unknown event": {"type": "turn.exploded"},
+    "time": {"at": 1e15},
+    "usage": {**USED, "usage": {"input_tokens": 1 << 63}},
+}
+
+
 def broken(change: str) -> bytes:
     value = msgspec.json.decode(encode_session(generated(3)))
     match change:
+        case str() if change in WRONG_FIELDS:
+            value["events"][1] |= WRONG_FIELDS[change]
         case "gap":
             del value["events"][1]
-        case "other session":
-            value["events"][1]["session_id"] = "other"
         case "no opening":
             value["events"] = value["events"][1:]
-        case "unknown event":
-            value["events"][1]["type"] = "turn.exploded"
         case "blob":
             hash_ = next(iter(value["blobs"]))
             value["blobs"][hash_] = base64.b64encode(b"other").decode()
@@ -208,6 +216,8 @@ def broken(change: str) -> bytes:
         ("blob", "its content has another hash"),
         ("base64", "it is not base64"),
         ("version", "version is 99"),
+        ("time", r"event 2: its time is 1e\+15, and must be in seconds"),
+        ("usage", r"event \d+: its usage has counts that cannot be"),
         ("type", r"\$.events"),
     ],
 )
@@ -220,6 +230,27 @@ async def test_a_broken_export_is_refused_with_its_place_and_imports_nothing(
             await import_file(app, tmp_path / "s.json", str(tmp_path))
         assert await app.store.sessions(parent=None, archived=None) == []
     assert str(tmp_path / "s.json") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "has_end", [True, False], ids=["a turn that ended", "a turn that was open"]
+)
+async def test_a_log_with_a_call_that_never_ended_is_refused(
+    tmp_path: Path, *, has_end: bool
+) -> None:
+    """A model would see nothing of what is said after that call."""
+    session_id = await talk(tmp_path / "one", tmp_path)
+    file = await exported(tmp_path / "one", session_id, tmp_path / "s.json")
+    left_out = (ev.CallFinished,) if has_end else (ev.CallFinished, ev.TurnFinished)
+    events = [event for event in file.events if not isinstance(event, left_out)]
+    numbered = [
+        msgspec.structs.replace(event, seq=number) for number, event in enumerate(events, 1)
+    ]
+    broken = SessionFile(events=tuple(numbered), blobs=file.blobs)
+    (tmp_path / "s.json").write_bytes(encode_session(broken))
+    async with Keryx(home=IN_MEMORY, workspace=tmp_path) as app:
+        with pytest.raises(UserMustActError, match="contradict each other; nothing of it"):
+            await import_file(app, tmp_path / "s.json", str(tmp_path))
 
 
 async def test_a_log_of_many_events_is_written_whole_or_not_at_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx.app.portable.session_file import SessionFile, encode_session, read_session
 from keryx.app.replay.recording import RecordedTurn, recorded_turns
-from keryx.app.replay.replaying import NOT_RECORDED, replay_turn
+from keryx.app.replay.replaying import NOT_RECORDED, recorded_model, replay_turn
 from keryx.errors import DeveloperMustActError
 from keryx.events import StepReplied, Usage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
@@ -92,6 +93,76 @@ async def test_a_log_that_says_otherwise_is_a_diff(tmp_path: Path) -> None:
     ]
     with pytest.raises(AssertionError, match="goes otherwise"):
         await check_replay(msgspec.structs.replace(file, events=tuple(events)), workspace=tmp_path)
+
+
+async def test_a_turn_that_was_stopped_for_its_content_fails_again(tmp_path: Path) -> None:
+    model = ScriptedModel([ScriptedReply(text="Well, ", stop="content_filter")])
+    async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path) as app:
+        session = await app.open()
+        await (await session.send("Tell me")).result()
+        file = await read_session(app.store, session.session_id)
+    turn = last(file)
+    again = await replay_turn(file, turn, recorded_model(turn), descriptions={}, workspace=tmp_path)
+    assert (turn.finished.outcome, again.result.outcome) == ("failed", "failed")
+    assert again.texts == ("Well, ",)
+
+
+async def steered(folder: Path) -> SessionFile:
+    """A turn that was steered twice: a call was cancelled, and a reply was cut."""
+    weighing, talking = asyncio.Event(), asyncio.Event()
+
+    @tool(name="weigh", effects=NO_EFFECTS)
+    async def endless(what: str) -> str:
+        """Weigh something."""
+        weighing.set()
+        await asyncio.Event().wait()
+        return what
+
+    async def talk_on() -> None:
+        talking.set()
+        await asyncio.Event().wait()
+
+    steps = [
+        ScriptedReply(text="I weigh it.", calls=[ScriptedCall("weigh", {"what": "gold"})]),
+        ScriptedReply(text="Gold is heavy, and so", hold=talk_on),
+        ScriptedReply(text="Yes."),
+    ]
+    async with (
+        asyncio.timeout(30),
+        Keryx(
+            model=ScriptedModel(steps), tools=[endless], home=folder / "home", workspace=folder
+        ) as app,
+    ):
+        session = await app.open()
+        turn = await session.send("Which is heavier?")
+        await weighing.wait()
+        await session.steer("Just guess")
+        await talking.wait()
+        await session.steer("Shorter")
+        await turn.result()
+        return await read_session(app.store, session.session_id)
+
+
+async def test_a_turn_that_was_steered_is_run_again_with_its_messages_at_their_places(
+    tmp_path: Path,
+) -> None:
+    file = await steered(tmp_path)
+    turn = last(file)
+    assert [(message.after, message.text) for message in turn.joined] == [
+        (1, "Just guess"),
+        (2, "Shorter"),
+    ]
+    assert [reply.cut for reply in turn.replies] == [False, True, False]
+    assert await check_replay(file, workspace=tmp_path) == 1
+
+    # Another model gets the same messages, also if it needs fewer steps.
+    short = ScriptedModel([ScriptedReply(text=text) for text in ("One.", "Two.", "Three.")])
+    again = await replay_turn(file, turn, short, descriptions={}, workspace=tmp_path)
+    assert again.texts == ("One.", "Two.", "Three.")
+    assert [message.text for message in again.joined] == ["Just guess", "Shorter"]
+    assert "Just guess" in str(short.asked[1].history)
+    assert "Shorter" not in str(short.asked[1].history)
+    assert "Shorter" in str(short.asked[2].history)
 
 
 def test_one_line_in_a_test_is_enough(tmp_path: Path) -> None:

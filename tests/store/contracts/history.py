@@ -50,9 +50,9 @@ class Log:
         return row
 
 
-async def log_of(store: Store, session_id: str = "s") -> Log:
+async def log_of(store: Store, session_id: str = "s", *, person: str | None = None) -> Log:
     log = Log(store, await store.claim(session_id), session_id)
-    await log.add(log.facts.opened())
+    await log.add(msgspec.structs.replace(log.facts.opened(), person=person))
     return log
 
 
@@ -150,6 +150,19 @@ class HistoryContract:
         usage = await subject.usage("parent")
         assert [entry.session_id for entry in usage] == ["child", "grandchild"]
 
+    async def test_the_list_tells_for_whom_a_session_is(self, subject: Store) -> None:
+        people = {"a": "web:ann", "b": "web:Ann", "c": None, "d": "web:ann"}
+        for name, person in people.items():
+            log = await log_of(subject, name, person=person)
+            await log.add(settings(log.facts, title="named"))
+            assert (await log.row()).person == person, "nothing that comes later changes it"
+        assert {row.session_id: row.person for row in await subject.sessions()} == people
+        for person, names in {"web:ann": "da", "web:Ann": "b", "": "c", "web:": ""}.items():
+            rows = await subject.sessions(person=person)
+            assert [row.session_id for row in rows] == list(names), person
+        rows = await subject.sessions(person="web:ann", limit=1)
+        assert [row.session_id for row in rows] == ["d"]
+
     async def test_the_list_tells_what_changed_since(self, subject: Store) -> None:
         logs = {name: await log_of(subject, name) for name in "abc"}
         seen = await logs["c"].add(logs["c"].facts.accepted())
@@ -205,18 +218,16 @@ class HistoryContract:
         assert list((await subject.records("other/")).values()) == [b"stays"] * 3
 
 
-def marked(found: Found) -> str:
-    return "".join(f"[{piece.text}]" if piece.found else piece.text for piece in found.snippet)
+def marked(hit: Found) -> str:
+    return "".join(f"[{piece.text}]" if piece.found else piece.text for piece in hit.snippet)
 
 
 async def places(store: Store, words: str, limit: int = 20) -> list[tuple[str, int, str]]:
-    return [
-        (each.session_id, each.seq, each.kind) for each in await store.search(words, limit=limit)
-    ]
+    return [(hit.session_id, hit.seq, hit.kind) for hit in await store.search(words, limit=limit)]
 
 
 async def names(store: Store, words: str) -> str:
-    return "".join(each.session_id for each in await store.search(words))
+    return "".join(hit.session_id for hit in await store.search(words))
 
 
 class SearchContract:
@@ -230,13 +241,13 @@ class SearchContract:
         facts.at = 7.5
         said, delivered = facts.accepted(text="find the zebra"), facts.delivered()
         await log.add(said, delivered, facts.started())
-        asked = facts.replied(
+        reply = facts.replied(
             "a zebra, I see",
             calls=(ToolCall("c1", "grep", '{"pattern": "zebra\\ncrossing", "n": [3, true]}'),),
         )
-        told = Json(msgspec.Raw(b'{"of": "zebra"}'))
-        done = msgspec.structs.replace(facts.called(), result=(Text("zebra.txt"), told))
-        await log.add(asked, done)
+        value = Json(msgspec.Raw(b'{"of": "zebra"}'))
+        done = msgspec.structs.replace(facts.called(), result=(Text("zebra.txt"), value))
+        await log.add(reply, done)
         own = msgspec.structs.replace(
             facts.call("c2", None), arguments='{"command": "ls zebra"}', tool="terminal"
         )
@@ -244,20 +255,20 @@ class SearchContract:
         assert await places(subject, "zebra") == [
             ("s", own.seq, "call"),
             ("s", done.seq, "call"),
-            ("s", asked.seq, "reply"),
-            ("s", asked.seq, "call"),
+            ("s", reply.seq, "reply"),
+            ("s", reply.seq, "call"),
             ("s", delivered.seq, "message"),
         ]
-        found = await subject.search("zebra")
-        assert [marked(each) for each in found] == [
+        hits = await subject.search("zebra")
+        assert [marked(hit) for hit in hits] == [
             "terminal ls [zebra]",
             "[zebra].txt [zebra]",
             "a [zebra], I see",
             "grep [zebra] crossing 3",
             "find the [zebra]",
         ]
-        assert (found[-1].at, found[-1].turn_id) == (7.5, "t1")
-        assert found[0].turn_id is None
+        assert (hits[-1].at, hits[-1].turn_id) == (7.5, "t1")
+        assert hits[0].turn_id is None
         assert await places(subject, "crossing terminal") == []
         assert await places(subject, "terminal") == [("s", own.seq, "call")]
 
@@ -279,8 +290,8 @@ class SearchContract:
             assert len(await places(subject, words)) == 2, words
         for words in ("arhus", "strasse", "STRASSE 5", "naive"):
             assert len(await places(subject, words)) == 1, words
-        (found,) = await subject.search("strasse")
-        assert marked(found) == "Ein Café in ÅRHUS, [Straße] 5"
+        (hit,) = await subject.search("strasse")
+        assert marked(hit) == "Ein Café in ÅRHUS, [Straße] 5"
 
     async def test_scripts_without_spaces_are_found_by_any_part(self, subject: Store) -> None:
         log = await log_of(subject)
@@ -292,8 +303,8 @@ class SearchContract:
             *(("東京の", 0), ("東京都の天気", 1), ("か", 0)),
         ]:
             assert (words, len(await places(subject, words))) == (words, count)
-        (found,) = await subject.search("天気")
-        assert marked(found) == "東京都の[天気]を調べてください"
+        (hit,) = await subject.search("天気")
+        assert marked(hit) == "東京都の[天気]を調べてください"
 
     async def test_a_message_is_found_as_it_was_delivered_and_not_before(
         self, subject: Store
@@ -314,7 +325,7 @@ class SearchContract:
             await log.say("needle one", turn_id="t1")
             await log.say("needle two", turn_id="t2")
             assert await names(subject, "needle") == name * 2 + "".join(
-                each * 2 for each in "cba" if each < name
+                other * 2 for other in "cba" if other < name
             )
         await logs["b"].add(logs["b"].facts.undone("t1"))
         assert await names(subject, "needle") == "bccaa"
@@ -346,11 +357,28 @@ class SearchContract:
         assert [seq for _, seq, _ in await places(subject, "same", limit=3)] == [31, 30, 29]
         assert await subject.search("same", limit=0) == []
 
+    async def test_a_search_for_a_person_finds_only_what_is_theirs(self, subject: Store) -> None:
+        """However much others said since, and in front of what they said."""
+        ann = await log_of(subject, "ann", person="web:ann")
+        await ann.say("a zebra crossing", "one zebra")
+        others: dict[str, str | None] = {"owner": None, "bob": "web:bob", "Ann": "web:Ann"}
+        for name, person in others.items():
+            log = await log_of(subject, name, person=person)
+            for number in range(70):
+                await log.say("zebra zebra crossing", turn_id=f"t{number}")
+        for words, count in (("zebra", 2), ("zeb", 2), ("zebra cro", 1), ("crossing ", 1)):
+            for limit in (1, 20):
+                hits = await subject.search(words, limit=limit, person="web:ann")
+                assert [hit.session_id for hit in hits] == ["ann"] * min(count, limit), words
+        assert await subject.search("zebra", person="web:nobody") == []
+        assert await subject.search("zebra", person="") == [], "no person has an empty name"
+        assert {hit.session_id for hit in await subject.search("one zebra")} == {"ann"}
+
     async def test_of_long_texts_the_place_is_shown(self, subject: Store) -> None:
         log = await log_of(subject)
         await log.say("lorem ipsum " * 50 + "\n\n the needle\tin it " + "dolor sit " * 50)
-        (found,) = await subject.search("needle")
-        text = marked(found)
+        (hit,) = await subject.search("needle")
+        text = marked(hit)
         assert " the [needle] in it dolor" in text
         assert text.startswith("…")
         assert text.endswith("…")
@@ -371,5 +399,5 @@ class SearchContract:
         assert (await subject.covered()).is_whole
         log = await log_of(subject)
         position = await log.add(log.facts.replied("said"))
-        found = await subject.covered()
-        assert (found.position, found.is_whole, found.problem) == (position, True, None)
+        coverage = await subject.covered()
+        assert (coverage.position, coverage.is_whole, coverage.problem) == (position, True, None)

@@ -297,12 +297,12 @@ class ProjectionContract:
                 await log.add(log.facts.replied("a"), log.facts.replied("b"))
 
         async def read() -> None:
-            while len(seen) < 61:
-                seen[:] = await subject.events("s")
-                assert len(seen) % 2 == 1
+            while len(events) < 61:
+                events[:] = await subject.events("s")
+                assert len(events) % 2 == 1
 
-        seen: list[LoggedEvent] = []
+        events: list[LoggedEvent] = []
         async with asyncio.TaskGroup() as group:
             group.create_task(write())
             group.create_task(read())
-        assert [event.seq for event in seen] == list(range(1, 62))
+        assert [event.seq for event in events] == list(range(1, 62))

@@ -132,6 +132,23 @@ class UsageContract:
         assert use.seconds > 0
         assert await subject.tool_use("s", until=use.at) == []
 
+    async def test_turns_are_counted_with_those_that_failed(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        facts.at = 900.0 * 1000
+        await log.add(facts.started("t1"), facts.finished("t1"))
+        await log.add(facts.started("t2"), facts.finished("t2", outcome="failed"))
+        await log.add(facts.started("t3"), facts.finished("t3", outcome="cancelled"))
+        await log.add(facts.finished("t4", outcome="cancelled", started=False))
+        facts.at += 900.0
+        await log.add(facts.started("t5"), facts.finished("t5", outcome="parked"))
+        counts = [(count.at, count.turns, count.failed) for count in await subject.turn_counts()]
+        assert counts == [(900_000.0, 3, 1), (900_900.0, 1, 1)]
+        (last,) = await subject.turn_counts("s", since=900_900.0)
+        assert (last.session_id, last.turns) == ("s", 1)
+        await subject.delete("s")
+        assert await subject.turn_counts() == []
+
     async def test_a_sum_says_how_far_it_reaches_and_includes_deleted_sessions(
         self, subject: Store
     ) -> None:

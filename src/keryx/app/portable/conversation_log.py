@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from keryx import events as ev
-from keryx.app.portable.message_lists import Conversation, Replied, Said
+from keryx.app.portable.foreign.message_lists import Conversation, Replied, Said
 from keryx.app.portable.session_file import SessionFile
 from keryx.engine.operations.titles import first_title
 from keryx.ids import new_id
@@ -47,9 +47,8 @@ def conversation_log(conversation: Conversation, place: Place) -> SessionFile:
     """Return a session whose history is this conversation. All of its turns have ended."""
     log = _Log(new_id("s"), conversation.at or place.at)
     first = next((item for item in conversation.items if isinstance(item, Said)), None)
-    title = (
-        place.title or conversation.title or (first_title(text_of(first.parts)) if first else "")
-    )
+    words = conversation.title or (text_of(first.parts) if first else "")
+    title = place.title or first_title(words)
     log.add(
         ev.SessionOpened,
         model=place.model,

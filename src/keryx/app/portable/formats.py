@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import msgspec
 
-from keryx.app.portable import hermes
-from keryx.app.portable.message_lists import Conversation, read_messages
+from keryx.app.portable.foreign import hermes
+from keryx.app.portable.foreign.hermes_database import read_database
+from keryx.app.portable.foreign.message_lists import Conversation, read_messages
 from keryx.app.portable.session_file import (
     FORMAT,
     SessionFile,
@@ -17,15 +21,21 @@ from keryx.app.portable.session_file import (
     named_blobs,
 )
 from keryx.errors import UserMustActError
+from keryx.store.foreign_database import MAGIC
 
 Read = list[SessionFile | Conversation]
 
 LARGEST: Final = 1 << 30
 """Bytes of a file that is imported: all of it is in memory at once."""
-_SQLITE: Final = b"SQLite format 3\0"
+LARGEST_CONTENT: Final = 256 * 1024 * 1024
+"""Bytes of all files in an archive together: a small archive can hold very much."""
+_ARCHIVES: Final = (b"PK\x03\x04", b"PK\x05\x06")
+"""How archives begin: with a file, or with their end."""
+# The others may take any amount of memory, whatever the sizes in the archive say.
+_COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FORMS: Final = (
-    "a JSON export of Keryx, a list of messages with roles, or sessions or trajectories of "
-    "hermes-agent"
+    "a JSON export of Keryx or an archive of them, a list of messages with roles, or sessions, "
+    "trajectories or the database of hermes-agent"
 )
 
 
@@ -40,11 +50,52 @@ def read_file(data: bytes, name: str) -> Read:
 
 
 def _read(data: bytes) -> Read:
-    if data.startswith(_SQLITE):
+    if data.startswith(MAGIC):
+        return [*read_database(data)]
+    return _read_archive(data) if data.startswith(_ARCHIVES) else _read_json(data)
+
+
+def _read_archive(data: bytes) -> Read:
+    """Read the files of an archive, as an export of several sessions is one."""
+    sessions: Read = []
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            _check_entries(entries)
+            for entry in entries:
+                content = archive.read(entry)
+                try:
+                    sessions += _read_json(content)
+                except ValueError as error:
+                    raise ValueError(f"{entry.filename[:80]}: {error}") from error
+    except RecursionError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ValueError(f"the archive cannot be read: {error}") from error
+    return sessions
+
+
+def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
+    if not entries:
+        raise ValueError(f"the archive holds no file; its files must be {_FORMS}")
+    for entry in entries:
+        if not entry.filename.endswith((".json", ".jsonl", ".ndjson")):
+            raise ValueError(
+                f"{entry.filename[:80]} in the archive is no JSON; export the sessions as JSON: "
+                "other formats are to read only"
+            )
+        if entry.compress_type not in _COMPRESSIONS:
+            raise ValueError(
+                f"{entry.filename[:80]} in the archive is compressed in an unusual way; make the "
+                "archive again with deflate, which is what zip does by itself"
+            )
+    if sum(entry.file_size for entry in entries) > LARGEST_CONTENT:
         raise ValueError(
-            "it is a database; export the sessions of hermes-agent first, with "
-            "`hermes sessions export FILE`, and import that file"
+            f"the archive holds more than {LARGEST_CONTENT >> 20} MB; import its files in parts"
         )
+
+
+def _read_json(data: bytes) -> Read:
     if not data.strip():
         raise ValueError(f"it is empty; it must be {_FORMS}")
     try:

@@ -11,17 +11,23 @@ import functools
 import hashlib
 import html
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from keryx.app.portable.conversation import Entry, ReadableSession, readable
 from keryx.app.portable.session_file import SessionFile
+from keryx.dates import time_text
 from keryx.messages import File, Image
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
 
 _NAMES: Final = {"person": "You", "agent": "Agent", "note": "Note", "call": "Call"}
+_DIRECTED: Final = frozenset(
+    f"{block}_open"
+    for block in ("paragraph", "heading", "bullet_list", "ordered_list", "blockquote", "table")
+)
+"""The blocks of a reply that have a direction; code has none: it is written from left to right."""
 SHOWN_IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Images that a browser shows and that can hold no script."""
 _STYLE: Final = """
@@ -40,7 +46,7 @@ footer, time, .note { color: var(--dim); font-size: .85rem; font-weight: normal;
 footer p { margin: 0; }
 article { margin: 0 0 1.25rem; }
 article.person { background: var(--soft); border-radius: .75rem; padding: .75rem 1rem; }
-article.note { border-left: 3px solid var(--line); padding-left: .75rem; }
+article.note { border-inline-start: 3px solid var(--line); padding-inline-start: .75rem; }
 h2.from { font-size: .85rem; margin: 0 0 .25rem; }
 pre { white-space: pre-wrap; margin: .25rem 0; font: inherit; }
 pre code, details pre, .reply pre { font: .85rem/1.5 ui-monospace, monospace; }
@@ -50,9 +56,10 @@ summary { cursor: pointer; color: var(--dim); font-size: .9rem; }
 .reply > :first-child { margin-top: 0; } .reply > :last-child { margin-bottom: 0; }
 .reply h1, .reply h2, .reply h3 { font-size: 1.1rem; margin: 1.25rem 0 .5rem; }
 code { font: .88em ui-monospace, monospace; } a { color: var(--accent); }
-blockquote { margin: .5rem 0; border-left: 3px solid var(--line); padding-left: .75rem; }
+blockquote { margin: .5rem 0; border-inline-start: 3px solid var(--line);
+  padding-inline-start: .75rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left; }
+th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: start; }
 img { max-width: 100%; border-radius: .5rem; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
@@ -72,12 +79,17 @@ def as_html(session: SessionFile) -> bytes:
 def html_page(
     conversation: ReadableSession, blobs: Mapping[str, bytes], *, note: str = ""
 ) -> bytes:
-    """Return the page of a conversation; a `note` takes the place of the line about the session."""
+    """Return the page of a conversation.
+
+    A `note` takes the place of the line about the session: others read the page, and "You" would
+    be the reader.
+    """
+    names = {**_NAMES, "person": "Person"} if note else _NAMES
     body = [
-        f"<header><h1>{html.escape(conversation.title or 'Session')}</h1>",
+        f'<header><h1 dir="auto">{html.escape(conversation.title or "Session")}</h1>',
         f"<footer><p>{html.escape(note or about(conversation))}</p></footer></header>",
         "<main>",
-        *(_article(entry, blobs) for entry in conversation.entries),
+        *(_article(entry, blobs, names) for entry in conversation.entries),
         "</main>",
     ]
     return document(conversation.title or "Session", "\n".join(body))
@@ -106,39 +118,32 @@ def about(conversation: ReadableSession) -> str:
     return f"Session {conversation.session_id}, {at}, model {model or 'unknown'}"
 
 
-def time_text(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):
-        return "at an unknown time"
-
-
 def file_name(file: Image | File) -> str:
     """Return a name for an attachment: its own, or the beginning of its hash."""
     name, media_type = " ".join(file.name.split()), " ".join(file.media_type.split())
     return f"{name or file.blob[:12]} ({media_type})"
 
 
-def _article(entry: Entry, blobs: Mapping[str, bytes]) -> str:
-    heading = html.escape(entry.title if entry.kind == "call" else _NAMES[entry.kind])
+def _article(entry: Entry, blobs: Mapping[str, bytes], names: Mapping[str, str]) -> str:
+    heading = html.escape(entry.title if entry.kind == "call" else names[entry.kind])
     time = f"<time>{time_text(entry.at)}</time>"
     files = "".join(_figure(file, blobs) for file in entry.files)
     if entry.kind == "call":
         body = (
             f"<details><summary>{heading} {time}</summary>"
-            f"<pre>{html.escape(entry.detail)}</pre><pre>{html.escape(entry.text)}</pre></details>"
+            f"{_text(entry.detail)}{_text(entry.text)}</details>"
         )
     else:
         body = f'<h2 class="from">{heading} {time}</h2>'
         if entry.detail:
-            body += (
-                f"<details><summary>Reasoning</summary><pre>{html.escape(entry.detail)}</pre>"
-                "</details>"
-            )
-        body += (
-            _reply(entry.text) if entry.kind == "agent" else f"<pre>{html.escape(entry.text)}</pre>"
-        )
+            body += f"<details><summary>Reasoning</summary>{_text(entry.detail)}</details>"
+        body += _reply(entry.text) if entry.kind == "agent" else _text(entry.text)
     return f'<article class="{entry.kind}">{body}{files}</article>'
+
+
+def _text(text: str) -> str:
+    """Return a text as it was written, in its own direction."""
+    return f'<pre dir="auto">{html.escape(text)}</pre>'
 
 
 @functools.cache
@@ -146,7 +151,15 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 (heavy; loaded with the first export)
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.core.ruler.push("direction", _set_directions)
     return parser.disable("image")
+
+
+def _set_directions(state: StateCore) -> None:
+    """Let each block have its own direction: an answer may quote a language of the other one."""
+    for token in state.tokens:
+        if token.type in _DIRECTED:
+            token.attrSet("dir", "auto")
 
 
 def _reply(text: str) -> str:

@@ -16,8 +16,8 @@ from keryx.app.host.homes.home import STORE
 from keryx.app.host_client import HostClient
 from keryx.app.library import Keryx
 from keryx.app.portable.conversation_log import Place, conversation_log
+from keryx.app.portable.foreign.message_lists import Conversation
 from keryx.app.portable.formats import LARGEST, Read, read_file
-from keryx.app.portable.message_lists import Conversation
 from keryx.app.portable.session_file import SessionFile
 from keryx.app.services.places import find_workspace
 from keryx.config import DEFAULT, FrontEnd
@@ -25,6 +25,7 @@ from keryx.engine.operations.forks import closing_facts
 from keryx.errors import UserMustActError
 from keryx.ids import new_id
 from keryx.ports.store import Commit, Store
+from keryx.store.foreign_database import MAGIC, snapshot
 from keryx.store.sqlite import SqliteStore
 
 EVENTS_AT_ONCE: Final = 2_000
@@ -93,9 +94,11 @@ async def write_session(store: Store, session: SessionFile, at: float) -> str:
     session_id = session.session_id
     if await store.session(session_id) is not None:
         session_id = new_id("s")
-    events = _closed(session.events, session_id, at)
-    opened = events[0]
-    is_fork = isinstance(opened, ev.SessionOpened) and opened.fork is not None
+    opened, *later_events = _closed(session.events, session_id, at)
+    assert isinstance(opened, ev.SessionOpened), "a log begins with its opening"
+    # It belongs to whoever imports it: the people of another home are unknown here.
+    events = (msgspec.structs.replace(opened, person=None), *later_events)
+    is_fork = opened.fork is not None
     # What a fork inherited is known to one commit only.
     size = len(events) if is_fork else EVENTS_AT_ONCE
     first, *later = [events[start : start + size] for start in range(0, len(events), size)]
@@ -148,6 +151,10 @@ def _content(path: Path) -> bytes:
             raise UserMustActError(
                 f"{path} is larger than {LARGEST >> 20} MiB; divide it and import the parts"
             )
-        return path.read_bytes()
+        with path.open("rb") as file:
+            start = file.read(len(MAGIC))
+            if start != MAGIC:
+                return start + file.read()
+        return snapshot(path)
     except (OSError, ValueError) as error:
         raise UserMustActError(f"{str(path)[:200]} cannot be read: {error}") from error

@@ -17,6 +17,8 @@ from keryx.store.projections import project
 
 FORMAT: Final = "keryx.session"
 VERSION: Final = 1
+LATEST_TIME: Final = 253_370_764_800.0
+"""The year 9999. A later time cannot be shown, and would hide all other sessions of a list."""
 
 
 class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,11 @@ def decode_events(bodies: Iterable[bytes | msgspec.Raw]) -> tuple[ev.LoggedEvent
             event = ev.decode_logged(bytes(body))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"event {number}: {error}") from error
+        if not is_possible_time(event.at):
+            raise ValueError(f"event {number}: its time is {event.at:g}, and must be in seconds")
+        usage = event.usage if isinstance(event, ev.StepReplied | ev.UsageRecorded) else None
+        if usage is not None and not usage.is_possible:
+            raise ValueError(f"event {number}: its usage has counts that cannot be")
         if event.seq != number:
             raise ValueError(f"event {number}: its seq is {event.seq}, and a log has no gaps")
         if events and event.session_id != events[0].session_id:
@@ -102,6 +109,11 @@ def decode_events(bodies: Iterable[bytes | msgspec.Raw]) -> tuple[ev.LoggedEvent
     if not events or not isinstance(events[0], ev.SessionOpened):
         raise ValueError("event 1: a log begins with session.opened")
     return tuple(events)
+
+
+def is_possible_time(at: float) -> bool:
+    """Return whether this is a time in seconds that can be shown."""
+    return 0 <= at < LATEST_TIME
 
 
 def _blob(hash_: str, text: str) -> Blob:

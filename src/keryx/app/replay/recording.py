@@ -10,7 +10,16 @@ import msgspec
 from keryx import events as ev
 from keryx.app.portable.session_file import SessionFile
 from keryx.engine.context.prompt import result_parts
-from keryx.messages import text_of
+from keryx.messages import File, Image, text_of
+
+
+class JoinedMessage(msgspec.Struct, frozen=True):
+    """A message that joined a turn while it ran."""
+
+    after: int
+    """The number of replies before it."""
+    text: str
+    attachments: tuple[Image | File, ...] = ()
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,33 +34,62 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, ev.CallFinished]
     events: tuple[ev.LoggedEvent, ...]
     finished: ev.TurnFinished
-    was_steered: bool
-    """Whether other messages joined the turn while it ran."""
+    joined: tuple[JoinedMessage, ...] = ()
+    """The messages that joined the turn while it ran."""
 
     @property
     def obstacle(self) -> str | None:
         """Why the turn cannot be run again and be compared; None: it can."""
         if self.finished.outcome != "completed":
             return f"it ended as {self.finished.outcome}"
-        if self.was_steered or any(reply.cut for reply in self.replies):
-            return "messages joined it while it ran"
+        if any(message.after == 0 for message in self.joined):
+            return "a message joined it before its first reply"
         return None
 
 
 def recorded_turns(events: Sequence[ev.LoggedEvent]) -> list[RecordedTurn]:
     """Return the finished turns of a log, in order. A turn without a message is left out."""
     finished = {event.turn_id: event for event in events if isinstance(event, ev.TurnFinished)}
-    accepted = {
-        event.message_id: event for event in events if isinstance(event, ev.MessageAccepted)
-    }
+    accepted = _messages(events)
     turns: list[RecordedTurn] = []
     for event in events:
         if not isinstance(event, ev.TurnStarted) or event.turn_id not in finished:
             continue
         message = accepted.get(event.message_ids[0]) if event.message_ids else None
         if message is not None:
-            turns.append(_turn(len(turns) + 1, events, event, message, finished[event.turn_id]))
+            turn = _turn(len(turns) + 1, events, event, message, finished[event.turn_id])
+            turns.append(msgspec.structs.replace(turn, joined=joined_messages(events, turn)))
     return turns
+
+
+def _messages(events: Sequence[ev.LoggedEvent]) -> dict[str, ev.MessageAccepted]:
+    """Return all messages by id, as they were delivered."""
+    messages: dict[str, ev.MessageAccepted] = {}
+    for event in events:
+        if isinstance(event, ev.MessageAccepted):
+            messages[event.message_id] = event
+        elif isinstance(event, ev.MessageChanged) and event.message_id in messages:
+            changes = {"text": event.text, "attachments": event.attachments}
+            messages[event.message_id] = msgspec.structs.replace(
+                messages[event.message_id],
+                **{name: value for name, value in changes.items() if value is not msgspec.UNSET},
+            )
+    return messages
+
+
+def joined_messages(
+    events: Sequence[ev.LoggedEvent], turn: RecordedTurn
+) -> tuple[JoinedMessage, ...]:
+    """Return the messages that joined a turn, and how many replies were there before each."""
+    messages, replies = _messages(events), 0
+    joined: list[JoinedMessage] = []
+    for event in turn.events:
+        if isinstance(event, ev.StepReplied):
+            replies += 1
+        elif isinstance(event, ev.MessageDelivered) and event.message_id in messages:
+            message = messages[event.message_id]
+            joined.append(JoinedMessage(replies, message.text, message.attachments))
+    return tuple(joined[1:])  # the first one began the turn
 
 
 def _turn(
@@ -62,7 +100,6 @@ def _turn(
     finished: ev.TurnFinished,
 ) -> RecordedTurn:
     own = [event for event in events if getattr(event, "turn_id", None) == started.turn_id]
-    delivered = [event for event in own if isinstance(event, ev.MessageDelivered)]
     return RecordedTurn(
         number=number,
         # A queued message was accepted while an earlier turn ran: that turn is history too.
@@ -72,7 +109,6 @@ def _turn(
         results={event.call_id: event for event in own if isinstance(event, ev.CallFinished)},
         events=(message, *(event for event in own if event is not message)),
         finished=finished,
-        was_steered=len(delivered) > 1,
     )
 
 

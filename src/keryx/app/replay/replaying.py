@@ -12,21 +12,25 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.app.handles import TurnResult
+from keryx.app.handles import SessionHandle, TurnResult
 from keryx.app.library import Keryx
 from keryx.app.portable.importing import write_session
 from keryx.app.portable.session_file import SessionFile
 from keryx.app.replay.recording import (
+    JoinedMessage,
     RecordedResults,
     RecordedTurn,
     history_before,
+    recorded_turns,
     shown_result,
 )
+from keryx.app.replay.steering import SteeredModel
+from keryx.commands import SendMessage
 from keryx.config import IN_MEMORY
 from keryx.engine.money.spent import Amount
 from keryx.errors import ToolFailedError
 from keryx.events import StepReplied
-from keryx.messages import text_of
+from keryx.messages import File, Image, text_of
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.model import Model
@@ -51,6 +55,8 @@ class ReplayedTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     message: str
     result: TurnResult
+    joined: tuple[JoinedMessage, ...]
+    """The messages that joined it."""
     texts: tuple[str, ...]
     """The text of each reply."""
     calls: tuple[ReplayedCall, ...]
@@ -114,6 +120,7 @@ def recorded_model(turn: RecordedTurn) -> ScriptedModel:
             usage=reply.usage,
             cost=reply.cost,
             piece=1_000,
+            stop=reply.stop_reason or "",
         )
         for reply in turn.replies
     ]
@@ -131,9 +138,10 @@ async def replay_turn(
 ) -> ReplayedTurn:
     """Run a turn again with this model. `descriptions` describes tools; `tools` run for real.
 
-    `workspace` is an absolute path; only tools that run for real use it.
+    Messages that joined the turn join it again, after the same reply. `workspace` is an absolute
+    path; only tools that run for real use it.
     """
-    opened = session.events[0]
+    opened, steered = session.events[0], SteeredModel(model, turn.joined)
     results, missing = RecordedResults(turn), set[str]()
     real_names = {getattr(tool, "name", getattr(tool, "__name__", "")) for tool in tools}
     names = {*getattr(opened, "tools", ()), *(call.tool for r in turn.replies for call in r.calls)}
@@ -143,28 +151,45 @@ async def replay_turn(
         if name
     ]
     async with Keryx(
-        model=model, tools=[*recorded, *tools], home=IN_MEMORY, workspace=workspace
+        model=steered, tools=[*recorded, *tools], home=IN_MEMORY, workspace=workspace
     ) as app:
         offered = sorted({*names, *real_names})
         before = history_before(
             session, turn, model=model.name, tools=offered, workspace=str(workspace)
         )
         session_id = await write_session(app.store, before, turn.message.at)
-        return await _run(app, session, session_id, turn, missing)
+        handle = await app.open(session_id)
+
+        async def steer(message: JoinedMessage) -> None:
+            files = await _uploaded(app, session, message.attachments)
+            await handle.tell(
+                SendMessage, text=message.text, mode="steer", wait=True, attachments=tuple(files)
+            )
+
+        steered.steer = steer
+        return await _run(app, session, handle, turn, missing)
+
+
+async def _uploaded(
+    app: Keryx, session: SessionFile, attachments: Sequence[Image | File]
+) -> list[Image | File]:
+    blobs = {blob.hash: blob.data for blob in session.blobs}
+    return [
+        await app.upload(blobs[file.blob], file.name, file.media_type)
+        for file in attachments
+        if file.blob in blobs
+    ]
 
 
 async def _run(
-    app: Keryx, session: SessionFile, session_id: str, turn: RecordedTurn, missing: set[str]
+    app: Keryx, session: SessionFile, handle: SessionHandle, turn: RecordedTurn, missing: set[str]
 ) -> ReplayedTurn:
-    blobs = {blob.hash: blob.data for blob in session.blobs}
-    attachments = [
-        await app.upload(blobs[file.blob], file.name, file.media_type)
-        for file in turn.message.attachments
-        if file.blob in blobs
-    ]
-    handle = await app.open(session_id)
-    sent = await handle.send(turn.message.text, schema=turn.message.schema, attachments=attachments)
+    session_id, message = handle.session_id, turn.message
+    attachments = await _uploaded(app, session, message.attachments)
+    sent = await handle.send(message.text, schema=message.schema, attachments=attachments)
     result = await sent.result()
+    turns = recorded_turns(await app.store.events(session_id))
+    joined = turns[-1].joined if turns else ()
     log = [
         event
         for event in await app.store.events(session_id)
@@ -188,6 +213,7 @@ async def _run(
     return ReplayedTurn(
         message=turn.message.text,
         result=result,
+        joined=joined,
         texts=tuple(reply.text for reply in replies),
         calls=calls,
         amount=amount,

@@ -182,12 +182,13 @@ class MemoryStore(MemoryUsage):
         archived: bool | None = False,
         parent: str | None = "",
         tag: str | None = None,
+        person: str | None = None,
     ) -> list[SessionRow]:
         self._check_open()
         rows = [
             session_row(session_id, session)
             for session_id, session in self._sessions.items()
-            if is_listed(session, archived=archived, parent=parent, tag=tag)
+            if is_listed(session, archived=archived, parent=parent, tag=tag, person=person)
             and (before is None or session.position < before)
             and (after is None or session.position > after)
         ]
@@ -252,7 +253,9 @@ class MemoryStore(MemoryUsage):
         session = self._find(session_id)
         return session is not None and hash_ in session.blobs
 
-    async def search(self, words: str, *, limit: int = 20) -> list[Found]:
+    async def search(
+        self, words: str, *, limit: int = 20, person: str | None = None
+    ) -> list[Found]:
         self._check_open()
         query = Query(words)
         if not query:
@@ -260,6 +263,7 @@ class MemoryStore(MemoryUsage):
         hits = [
             hit
             for session_id, session in self._sessions.items()
+            if person in (None, session.person)
             for hit in hits_in(session_id, session, query)
         ]
         return [hit for _, hit in sorted(hits, key=lambda ranked: ranked[0])[:limit]]

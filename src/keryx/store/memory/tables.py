@@ -28,6 +28,7 @@ from keryx.store.table_changes import (
     Projection,
     SessionFields,
     ToolEntry,
+    TurnEntry,
     UsageEntry,
 )
 
@@ -49,10 +50,12 @@ class Session:
     undone: dict[int, _Entry] = field(default_factory=dict[int, _Entry])
     usage: list[UsageEntry] = field(default_factory=list[UsageEntry])
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
+    turns: list[TurnEntry] = field(default_factory=list[TurnEntry])
     blobs: set[str] = field(default_factory=set[str])
     outbox: set[str] = field(default_factory=set[str])
     fields: SessionFields = field(default_factory=lambda: NEW_SESSION)
     parent: ParentCall | None = None
+    person: str | None = None
     tags: tuple[str, ...] = ()
     step_model: str = ""
     position: int = 0
@@ -99,6 +102,7 @@ def apply(session: Session, changes: Projection) -> None:
     session.step_model = changes.step_model
     session.fields = changes.fields_after(session.fields)
     session.parent = session.parent or changes.parent
+    session.person = session.person or changes.person
     session.tags = session.tags if changes.tags is None else changes.tags
     for message_id, seq in changes.changed:
         if ("message", message_id) in session.open:
@@ -116,6 +120,7 @@ def apply(session: Session, changes: Projection) -> None:
     _undo(session, changes)
     session.usage += changes.usages
     session.tools += changes.tools
+    session.turns += changes.turns
 
 
 def _undo(session: Session, changes: Projection) -> None:
@@ -129,7 +134,12 @@ def _undo(session: Session, changes: Projection) -> None:
 
 
 def is_listed(
-    session: Session, *, archived: bool | None, parent: str | None, tag: str | None = None
+    session: Session,
+    *,
+    archived: bool | None,
+    parent: str | None,
+    tag: str | None = None,
+    person: str | None = None,
 ) -> bool:
     """Return whether a session is in such a list; see `Store.sessions`."""
     opened_by = "" if session.parent is None else session.parent.session_id
@@ -137,6 +147,7 @@ def is_listed(
         bool(session.log)
         and archived in (None, bool(session.fields.archived))
         and parent in (None, opened_by)
+        and person in (None, session.person or "")
         and (tag is None or tag_key(tag) in map(tag_key, session.tags))
     )
 
@@ -183,6 +194,7 @@ def session_row(session_id: str, session: Session) -> SessionRow:
         position=session.position,
         parent=session.parent,
         tags=session.tags,
+        person=session.person,
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from keryx.ports.usage import Spent, ToolUse, UsageCell, UsageRow
+from keryx.ports.usage import Spent, ToolUse, TurnCount, UsageCell, UsageRow
 from keryx.store.memory.tables import Session, ancestry
-from keryx.store.table_changes import QUARTER, ToolEntry, UsageEntry
+from keryx.store.table_changes import QUARTER, ToolEntry, TurnEntry, UsageEntry
 
-Entry = TypeVar("Entry", UsageEntry, ToolEntry)
+Entry = TypeVar("Entry", UsageEntry, ToolEntry, TurnEntry)
 
 
 class MemoryUsage:
@@ -62,6 +62,20 @@ class MemoryUsage:
             cell
             for id_, session in self._family(session_id)
             for cell in _tool_cells(id_, _within(session.tools, since, until))
+        ]
+
+    async def turn_counts(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[TurnCount]:
+        self._check_open()
+        return [
+            cell
+            for id_, session in self._family(session_id)
+            for cell in _turn_counts(id_, _within(session.turns, since, until))
         ]
 
     async def spent(
@@ -146,3 +160,12 @@ def _tool_cells(session_id: str, entries: list[ToolEntry]) -> Iterator[ToolUse]:
             failed=sum(call.failed for call in calls),
             seconds=sum(call.seconds for call in calls),
         )
+
+
+def _turn_counts(session_id: str, entries: list[TurnEntry]) -> Iterator[TurnCount]:
+    ordered = sorted(entries, key=lambda entry: entry.quarter)
+    for quarter, group in groupby(ordered, key=lambda entry: entry.quarter):
+        turns = list(group)
+        failed = sum(turn.failed for turn in turns)
+        at = float(quarter * QUARTER)
+        yield TurnCount(session_id=session_id, at=at, turns=len(turns), failed=failed)

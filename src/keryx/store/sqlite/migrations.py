@@ -233,8 +233,23 @@ _SEVENTH: Final = (
 
 _EIGHTH: Final = (usage.add_times,)
 
+
+def _count_turns(connection: sqlite3.Connection) -> None:
+    rows = connection.execute("SELECT no, body FROM events ORDER BY no, seq")
+    for no, events_of_session in groupby(rows, key=lambda row: int(row[0])):
+        usage.add_turns(connection, no, project(_readable(events_of_session), ""))
+
+
+_NINTH: Final = (usage.CREATE_TURNS, _count_turns)
+
+_TENTH: Final = (
+    # For whom a session is; empty: for the owner of the home. No earlier session says it.
+    "ALTER TABLE sessions ADD COLUMN person TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_by_person ON sessions (person, position) WHERE person != ''",
+)
+
 MIGRATIONS: Final[Sequence[Migration]] = (
-    *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH),
+    *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH),
 )
 
 

@@ -56,10 +56,15 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     if changes.parent is not None:
         parent = (changes.parent.session_id, changes.parent.call_id)
         run("UPDATE sessions SET parent = ?, parent_call = ? WHERE no = ?", (*parent, no))
+    if changes.person is not None:
+        run("UPDATE sessions SET person = ? WHERE no = ?", (changes.person, no))
     if changes.tags is not None:
         _write_tags(connection, no, changes.tags)
     _undo(connection, no, changes)
-    usage.add(connection, no, changes)
+    if changes.usages or changes.tools:
+        usage.add(connection, no, changes)
+    if changes.turns:
+        usage.add_turns(connection, no, changes)
 
 
 def _write_tags(connection: sqlite3.Connection, no: int, tags: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ from keryx.store.sqlite.usage.queries import usage
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
     " created_at, changed_at, position, parent, parent_call, (SELECT group_concat(name, char(10))"
-    " FROM tags WHERE tags.no = sessions.no) FROM sessions WHERE last_seq > 0"
+    " FROM tags WHERE tags.no = sessions.no), person FROM sessions WHERE last_seq > 0"
 )
 _IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
 # Larger than any seq or position, so that "before" always has a value.
@@ -92,6 +92,7 @@ def sessions(
     archived: bool | None,
     parent: str | None,
     tag: str | None,
+    person: str | None,
 ) -> list[SessionRow]:
     # For both kinds SQLite reads the index twice and merges the results.
     kinds = (0, 1) if archived is None else (int(archived),)
@@ -103,6 +104,9 @@ def sessions(
     if tag is not None:
         select += " AND no IN (SELECT no FROM tags WHERE key = ?)"
         matches.append(tag_key(tag))
+    if person is not None:
+        select += " AND person = ?"
+        matches.append(person)
     rows = connection.execute(
         " UNION ALL ".join([select] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
         (*(value for kind in kinds for value in (kind, *matches)), limit),
@@ -139,6 +143,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
         position=row[11],
         parent=ParentCall(session_id=row[12], call_id=row[13]) if row[12] else None,
         tags=tuple(sorted(row[14].split("\n"), key=tag_key)) if row[14] else (),
+        person=row[15] or None,
     )
 
 

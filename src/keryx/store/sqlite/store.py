@@ -174,8 +174,9 @@ class SqliteStore(SqliteUsage):
         archived: bool | None = False,
         parent: str | None = "",
         tag: str | None = None,
+        person: str | None = None,
     ) -> list[SessionRow]:
-        filters = {"archived": archived, "parent": parent, "tag": tag}
+        filters = {"archived": archived, "parent": parent, "tag": tag, "person": person}
         return await self._readers.submit(
             partial(queries.sessions, limit=limit, before=before, after=after, **filters)
         )
@@ -224,8 +225,10 @@ class SqliteStore(SqliteUsage):
             partial(queries.names_blob, session_id=session_id, hash_=hash_)
         )
 
-    async def search(self, words: str, *, limit: int = 20) -> list[Found]:
-        search = partial(self._index_search.search, words=words, limit=limit)
+    async def search(
+        self, words: str, *, limit: int = 20, person: str | None = None
+    ) -> list[Found]:
+        search = partial(self._index_search.search, words=words, limit=limit, person=person)
         await self.catch_up_index()
         try:
             return await self._readers.submit(search)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from keryx.store.sqlite.faults import DAMAGED, primary_code
-from keryx.store.sqlite.files import LOCK_TIMEOUT, open_for_reading
+from keryx.store.sqlite.files import LOCK_TIMEOUT, SMALL_CACHE, open_for_reading
 
 NAME: Final = "search.db"
 
@@ -149,6 +149,7 @@ def _open(path: Path) -> sqlite3.Connection:
         # Entries that are lost with the power are indexed again.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON").fetchone()
+        connection.execute(SMALL_CACHE)
         _create_tables(connection)
     except BaseException:
         connection.close()

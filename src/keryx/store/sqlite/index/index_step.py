@@ -152,14 +152,17 @@ class IndexStep:
         for no, session_id, last_seq, changed_at in changed:
             row = self._index.execute("SELECT seq FROM sessions WHERE no = ?", (no,)).fetchone()
             after = 0 if row is None else row[0]
-            entries = self._entries(
+            seq = after
+            for entry in self._entries(
                 "t.no = ? AND t.seq > ? ORDER BY t.seq LIMIT ?", (no, after, budget), session_id
-            )
-            for entry in entries:
+            ):
                 budget -= max(1, self._add(entry))
+                seq = entry.seq
             is_complete = budget > 0
-            seq = last_seq if is_complete else entries[-1].seq
-            self._index.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (no, seq))
+            self._index.execute(
+                "INSERT OR REPLACE INTO sessions VALUES (?, ?)",
+                (no, last_seq if is_complete else seq),
+            )
             if not is_complete:
                 return True
             set_state(self._index, "position", changed_at)
@@ -170,15 +173,16 @@ class IndexStep:
 
     def _entries(
         self, condition: str, values: tuple[int, ...], session_id: str = "?"
-    ) -> list[StoredEntry]:
+    ) -> Generator[StoredEntry]:
+        """Yield one entry at a time: a reply can have megabytes, and they need not all be here."""
         # Undone turns too: they may be restored, and until then no hit of theirs is shown.
         rows = self._store.execute(
             "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM"  # noqa: S608 (texts of ours)
             " (SELECT * FROM transcript UNION ALL SELECT * FROM undone) t"
             f" JOIN events e ON e.no = t.no AND e.seq = t.source WHERE {condition}",
             values,
-        ).fetchall()
-        return [StoredEntry(session_id, *row) for row in rows]
+        )
+        yield from (StoredEntry(session_id, *row) for row in rows)
 
     def _texts(self, entry: StoredEntry) -> list[str]:
         try:

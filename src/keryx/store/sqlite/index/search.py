@@ -6,6 +6,7 @@ index. A damaged index does not mean that the store is damaged. Blocking code.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -47,7 +48,9 @@ class IndexSearch:
         self._index_path = index_path(store)
         self._idle: deque[sqlite3.Connection] = deque()
 
-    def search(self, store: sqlite3.Connection, words: str, limit: int) -> list[Found]:
+    def search(
+        self, store: sqlite3.Connection, words: str, limit: int, person: str | None
+    ) -> list[Found]:
         """Return the best hits. Raise `IndexUnreadableError` if the index is damaged."""
         query = Query(words)
         matches: list[_Match] = []
@@ -55,7 +58,8 @@ class IndexSearch:
             if query and index is not None and limit > 0:
                 store.execute("BEGIN")
                 try:
-                    self._collect(store, self._candidates(index, query), query, matches)
+                    chosen = None if person is None else _sessions_of(store, person)
+                    self._collect(store, self._candidates(index, query, chosen), query, matches)
                 finally:
                     store.execute("ROLLBACK")
         matches.sort(key=lambda match: match[0])
@@ -121,19 +125,23 @@ class IndexSearch:
                 if len(matches) >= MAX_MATCHES:
                     return
 
-    def _candidates(self, index: sqlite3.Connection, query: Query) -> Iterator[_Candidate]:
-        """Yield entries that may match, the newest first."""
+    def _candidates(
+        self, index: sqlite3.Connection, query: Query, chosen: str | None
+    ) -> Iterator[_Candidate]:
+        """Yield entries of the chosen sessions that may match, the newest first."""
         terms = " AND ".join(f'"{term}"' for term in query.terms)
         prefixes = " AND ".join(f'"{term}"*' for term in query.prefixes)
         all_words = " AND ".join(part for part in (terms, prefixes) if part)
         with self._index_errors():
             for volume in _volumes(index):
                 if terms and prefixes:
-                    candidates = _lookup(index, volume, terms, FEW_CANDIDATES + 1).fetchall()
+                    candidates = _lookup(
+                        index, volume, terms, chosen, FEW_CANDIDATES + 1
+                    ).fetchall()
                     if len(candidates) <= FEW_CANDIDATES:
                         yield from candidates
                         continue
-                yield from _lookup(index, volume, all_words, -1)
+                yield from _lookup(index, volume, all_words, chosen, -1)
 
     def _check(
         self, store: sqlite3.Connection, query: Query, candidate: _Candidate
@@ -170,9 +178,19 @@ def _volumes(index: sqlite3.Connection) -> list[int]:
     return [volume for (volume,) in rows]
 
 
-def _lookup(index: sqlite3.Connection, volume: int, words: str, limit: int) -> sqlite3.Cursor:
+def _sessions_of(store: sqlite3.Connection, person: str) -> str:
+    """Return the numbers of the sessions that are for a person, as a JSON array."""
+    rows = store.execute("SELECT no FROM sessions WHERE person = ? AND person != ''", (person,))
+    return json.dumps([no for (no,) in rows])
+
+
+def _lookup(
+    index: sqlite3.Connection, volume: int, words: str, chosen: str | None, limit: int
+) -> sqlite3.Cursor:
+    """Return the entries with these words; `chosen`: the numbers of the sessions, None: of all."""
+    of_sessions = "" if chosen is None else " AND e.no IN (SELECT value FROM json_each(?2))"
     return index.execute(
-        f"SELECT e.no, e.seq, e.text FROM words_{volume} w CROSS JOIN entries e ON e.id = w.rowid"  # noqa: S608 (a number of ours)
-        f" WHERE words_{volume} MATCH ? ORDER BY w.rowid DESC LIMIT ?",
-        (words, limit),
+        f"SELECT e.no, e.seq, e.text FROM words_{volume} w CROSS JOIN entries e ON e.id = w.rowid"  # noqa: S608 (a number and a text of ours)
+        f" WHERE words_{volume} MATCH ?1{of_sessions} ORDER BY w.rowid DESC LIMIT ?3",
+        (words, chosen, limit),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from keryx.ports.usage import Spent, ToolUse, UsageCell, UsageRow
+from keryx.ports.usage import Spent, ToolUse, TurnCount, UsageCell, UsageRow
 from keryx.store.sqlite.readers import Readers, snapshot
 from keryx.store.table_changes import QUARTER
 
@@ -21,7 +21,7 @@ _WITHIN: Final = (
 )
 _FOREVER: Final = 1 << 40
 
-Cell = TypeVar("Cell", UsageRow, UsageCell, ToolUse)
+Cell = TypeVar("Cell", UsageRow, UsageCell, ToolUse, TurnCount)
 
 
 def _within(session_id: str | None, since: float | None, until: float | None) -> tuple[object, ...]:
@@ -86,6 +86,21 @@ def tool_use(
     return [_cell(ToolUse, row) for row in rows]
 
 
+def turn_counts(
+    connection: sqlite3.Connection,
+    session_id: str | None,
+    since: float | None,
+    until: float | None,
+) -> list[TurnCount]:
+    rows = connection.execute(
+        _FAMILY  # noqa: S608 (texts of ours)
+        + "SELECT s.session_id, u.quarter, turns, failed"
+        " FROM turn_counts u JOIN sessions s USING (no)" + _WITHIN + " ORDER BY no, u.quarter",
+        _within(session_id, since, until),
+    )
+    return [_cell(TurnCount, row) for row in rows]
+
+
 def spent(
     connection: sqlite3.Connection,
     session_id: str | None,
@@ -139,6 +154,17 @@ class SqliteUsage:
     ) -> list[ToolUse]:
         return await self._readers.submit(
             partial(tool_use, session_id=session_id, since=since, until=until)
+        )
+
+    async def turn_counts(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[TurnCount]:
+        return await self._readers.submit(
+            partial(turn_counts, session_id=session_id, since=since, until=until)
         )
 
     async def spent(

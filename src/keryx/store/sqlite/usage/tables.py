@@ -39,6 +39,14 @@ CREATE: Final = (
     ) WITHOUT ROWID""",
 )
 
+CREATE_TURNS: Final = """CREATE TABLE turn_counts (
+    no INTEGER NOT NULL,
+    quarter INTEGER NOT NULL,
+    turns INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    PRIMARY KEY (no, quarter)
+) WITHOUT ROWID"""
+
 _ADD_USAGE: Final = (
     " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,"
     " input_tokens = input_tokens + excluded.input_tokens,"
@@ -71,6 +79,16 @@ def add(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
         _add_call(connection, no, call)
 
 
+def add_turns(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
+    """Count the turns that ended in one commit."""
+    for turn in changes.turns:
+        connection.execute(
+            "INSERT INTO turn_counts VALUES (?, ?, 1, ?)"
+            " ON CONFLICT DO UPDATE SET turns = turns + 1, failed = failed + excluded.failed",
+            (no, turn.quarter, int(turn.failed)),
+        )
+
+
 def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
     """Keep the sums of a session that is deleted, without its name."""
     connection.execute(
@@ -81,6 +99,7 @@ def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
     )
     connection.execute("DELETE FROM usage WHERE no = ?", (no,))
     connection.execute("DELETE FROM tool_use WHERE no = ?", (no,))
+    connection.execute("DELETE FROM turn_counts WHERE no = ?", (no,))
 
 
 def _add_usage(connection: sqlite3.Connection, no: int, entry: UsageEntry) -> None:

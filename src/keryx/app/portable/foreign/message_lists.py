@@ -47,11 +47,17 @@ class Conversation(msgspec.Struct):
     at: float | None = None
 
 
-def read_messages(messages: object, place: str) -> Conversation:
-    """Return the conversation. `ValueError` names the place of what cannot be read."""
+def read_messages(
+    messages: object, place: str, places: Sequence[str] | None = None
+) -> Conversation:
+    """Return the conversation. `ValueError` names the place of what cannot be read.
+
+    `places` are those of the messages, if some of the list were left out before.
+    """
     conversation = Conversation()
     for number, message in enumerate(list_at(messages, place)):
-        _read_message(conversation, message, f"{place}[{number}]")
+        name = f"{place}[{number}]" if places is None else places[number]
+        _read_message(conversation, message, name)
     if not conversation.items:
         raise ValueError(f"{place}: it has no message of a person or a model")
     return conversation
@@ -107,7 +113,8 @@ def _add_result(conversation: Conversation, message: Mapping[str, Any], place: s
     reply = conversation.items[-1] if conversation.items else None
     if not isinstance(reply, Replied) or call_id not in {call.call_id for call in reply.calls}:
         raise ValueError(
-            f"{place}.tool_call_id is {call_id!r:.80}, which no call of the reply before it has"
+            f"{place} is the result of the call {call_id!r:.80}, which the reply before it did not "
+            "make"
         )
     if call_id in reply.results:
         raise ValueError(f"{place}: the call {call_id!r:.80} has a result already")

@@ -9,15 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.app.portable.message_lists import (
+from keryx.app.portable.foreign.message_lists import (
     Conversation,
     list_at,
     object_at,
     read_messages,
     text_at,
 )
+from keryx.app.portable.session_file import is_possible_time
 
 _ROLES: Final = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
+_MILLISECONDS: Final = 1e11
+"""From here on a number is no time in seconds that any program has seen."""
 _THINK: Final = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 _CALL: Final = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _RESPONSE: Final = re.compile(r"<tool_response>\s*(.*?)\s*</tool_response>", re.DOTALL)
@@ -88,10 +91,12 @@ def _reply(text: str, place: str, number: int) -> dict[str, Any]:
 
 
 def _time(value: object) -> float | None:
-    """Return a time that is written as seconds or in ISO form; None if it is neither."""
-    if isinstance(value, int | float):
-        return float(value)
+    """Return a time that is written as seconds, milliseconds or in ISO form; None if it is none."""
     try:
-        return datetime.fromisoformat(str(value)).timestamp()
-    except ValueError:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            at = float(value) if abs(value) < _MILLISECONDS else value / 1000
+        else:
+            at = datetime.fromisoformat(str(value)).timestamp()
+    except (ValueError, OverflowError):
         return None
+    return at if is_possible_time(at) else None

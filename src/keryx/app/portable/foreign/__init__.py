@@ -1,0 +1,1 @@
+"""Conversations that other programs wrote: read strictly, whole or not at all."""
