@@ -9,10 +9,7 @@ fields; an unknown `type` is an error.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import functools
-import typing
 from collections.abc import Callable
 from typing import Final
 
@@ -20,8 +17,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keryx import messages as ms
-from keryx.decoding import convert, json_decoder
-from keryx.errors import InvalidCommandError
+from keryx.decoding import json_decoder
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -184,7 +180,7 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
     place: str | UnsetType = UNSET
     workspace: str | UnsetType = UNSET
     tools: tuple[str, ...] | UnsetType = UNSET
-    effort: str | UnsetType | None = UNSET
+    effort: ms.Effort | UnsetType | None = UNSET
     personality: str | UnsetType | None = UNSET
     title: str | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
@@ -247,47 +243,6 @@ _encoder: Final = msgspec.json.Encoder()
 def _decoder() -> msgspec.json.Decoder[Command]:
     """Return the decoder, created on first use: most processes decode no command."""
     return json_decoder(Command)
-
-
-_FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, decimal.Decimal)
-"""Types that msgspec would encode as text; no command accepts them."""
-
-
-def checked(command: Command) -> Command:
-    """Return the command, checked as if it were JSON; `InvalidCommandError` names a wrong field."""
-    kind = type(command)
-    if kind not in _kinds():
-        raise InvalidCommandError(f"{kind.__name__} is not a command; see keryx.commands")
-    try:
-        fields = msgspec.to_builtins(command, builtin_types=_FOREIGN)
-        strict = convert(fields, kind)
-        if _decoder_of(kind).decode(encode(strict)) == strict:
-            return strict
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
-        raise _refusal(command, error) from error
-    raise InvalidCommandError(f"{_name(kind)} has a field that JSON cannot hold; nothing was done")
-
-
-def _refusal(command: Command, error: Exception) -> InvalidCommandError:
-    if isinstance(error, UnicodeEncodeError):
-        why = "a text holds half of a surrogate pair, which is not Unicode; send text that is"
-    else:
-        why = f"{error}; see the fields of {type(command).__name__}"
-    return InvalidCommandError(f"{_name(type(command))} was refused: {why}")
-
-
-def _name(kind: type[Command]) -> str:
-    return f"the command {kind.__struct_config__.tag!r}"
-
-
-@functools.cache
-def _kinds() -> frozenset[type[Command]]:
-    return frozenset(typing.get_args(Command))
-
-
-@functools.cache
-def _decoder_of(kind: type[Command]) -> msgspec.json.Decoder[Command]:
-    return json_decoder(kind)
 
 
 encode: Final[Callable[[Command], bytes]] = _encoder.encode

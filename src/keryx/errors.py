@@ -24,6 +24,7 @@
         SequenceError             events do not follow the log that they are for
       NobodyMustActError        the world is as it is; the outcome says so
         ToolCancelledError        the call was cancelled; carries the reason
+        OutcomeUnknownError       the call was cancelled, but may go on elsewhere; says where
         DeadlineError             the time that the caller gave is over
         ThreadsExhaustedError     blocking tools hold every thread there may be
         WardenLostError           the process that children run under has died
@@ -165,6 +166,13 @@ class ToolCancelledError(NobodyMustActError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"cancelled: {reason}")
         self.reason = reason
+
+
+class OutcomeUnknownError(NobodyMustActError):
+    """Raised by a tool that was cancelled after it gave its work to something that it cannot stop.
+
+    The outcome of its call is `unknown`, and the model reads the text.
+    """
 
 
 class DeadlineError(NobodyMustActError):

@@ -7,7 +7,7 @@ reader survives a newer writer. Large values are named by the hash of a blob.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -82,6 +82,12 @@ Reach = Literal["exact", "folder", "everywhere"]
 folder; calls like this one in every folder."""
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model thinks. Each adapter maps what its API lacks."""
+
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+EFFORT_ADVICE: Final = f"choose one of {', '.join(EFFORTS)}"
+
 ApprovalMode = Literal["ask", "auto", "never"]
 """Which calls need approval: all that change something, only risky ones, or none."""
 
@@ -146,6 +152,13 @@ class ClientTool(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
+class ToolChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A reply must call a tool."""
+
+    name: str = ""
+    """Which one; empty: any that the model sees."""
+
+
 class CallAnswer(msgspec.Struct, frozen=True):
     """The result of one call of a client tool, from the client."""
 
@@ -159,6 +172,8 @@ class TurnOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     instructions: str = ""
     """Added to the system prompt."""
     client_tools: tuple[ClientTool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    """The first reply must call one of the client's tools; None: the model chooses."""
     max_tokens: int | None = None
     """The most tokens of one reply; None: the model's own limit."""
     request: str = ""

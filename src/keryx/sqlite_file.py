@@ -7,9 +7,10 @@ home may write the file, with SQLite's lock. This module does not know what the 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,7 +19,7 @@ import msgspec
 
 from keryx.aio.acquire import release
 from keryx.aio.bridge import Bridge
-from keryx.errors import ScopeClosedError, StoreError, UserMustActError
+from keryx.errors import ScopeClosedError, StoreError, StoreTooNewError, UserMustActError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -36,6 +37,8 @@ class Schema(msgspec.Struct, frozen=True):
     holds: str = "the memories"
     upgrades: Mapping[int, str] = {}
     """The statements that lead to a version from the one before it."""
+    advice: str = "check the disk, or move the file away and start again"
+    """What a person does about a file that cannot be used."""
 
 
 class SqliteFile:
@@ -61,6 +64,33 @@ class SqliteFile:
         """Finish what was submitted, and close the file. A second call does nothing."""
         await self._reads.close()
         await self._writes.close()
+
+
+def check_file(
+    path: Path, schema: Schema, query: Work[T] | None = None, *, thorough: bool = False
+) -> T | None:
+    """Raise `StoreError` if the file is damaged, of a newer version or not ours to use.
+
+    Return the answer to the query; None if there is no file. Blocking; nothing is changed or
+    created. `thorough` reads all of the file, otherwise its beginning and its tables are read.
+    """
+    if not os.path.lexists(path):
+        return None
+    if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
+        raise _as_store_error(path, schema, OSError("it is no file that may be read and written"))
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if _version(connection) > schema.version:
+                raise _too_new(path, schema)
+            if thorough:
+                (report,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if report != "ok":
+                    raise sqlite3.DatabaseError(" ".join(str(report).split()))
+            return None if query is None else query(connection)
+    except (sqlite3.Error, OSError) as error:
+        raise _as_store_error(path, schema, error) from error
 
 
 class _Lane:
@@ -201,9 +231,7 @@ def _migrate(path: Path, connection: sqlite3.Connection, schema: Schema) -> None
     version = _version(connection)
     if version > schema.version:
         connection.execute("ROLLBACK")
-        raise UserMustActError(
-            f"{path} was written by a newer version of Keryx; use that version, or move the file"
-        )
+        raise _too_new(path, schema)
     if version == 0:
         create_tables(connection, schema)
     else:
@@ -227,10 +255,15 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def _too_new(path: Path, schema: Schema) -> StoreTooNewError:
+    return StoreTooNewError(
+        f"{path} was written by a newer version of Keryx; use that version, or: {schema.advice}"
+    )
+
+
 def _as_store_error(path: Path, schema: Schema, error: Exception) -> Exception:
     if isinstance(error, UserMustActError):
         return error
     return StoreError(
-        f"{schema.holds} in {path} cannot be read or written ({error}); check the disk, or move "
-        "the file away and start again"
+        f"{schema.holds} in {path} cannot be read or written ({error}); {schema.advice}"
     )

@@ -33,8 +33,8 @@ class Lock:
         assert self.may_end.wait(20)
         return "the lock"
 
-    def give_back(self, thing: str) -> None:
-        self.given_back.append(thing)
+    def give_back(self, name: str) -> None:
+        self.given_back.append(name)
 
 
 @pytest.fixture

@@ -194,32 +194,32 @@ class HubMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.readers)
     @rule(data=st.data(), steps=st.integers(1, 5))
     def read(self, data: st.DataObject, steps: int) -> None:
-        reader, stream, after, got = data.draw(st.sampled_from(self.readers))
+        reader, stream, after, items = data.draw(st.sampled_from(self.readers))
         for _ in range(steps):
             if reader.seen < len(self.log.facts):
-                got.append(self.loop.run_until_complete(anext(stream)))
-        self.check(after, got)
+                items.append(self.loop.run_until_complete(anext(stream)))
+        self.check(after, items)
 
     @precondition(lambda self: self.readers)
     @rule(data=st.data())
     def part(self, data: st.DataObject) -> None:
         index = data.draw(st.integers(0, len(self.readers) - 1))
-        reader, _, after, got = self.readers.pop(index)
+        reader, _, after, items = self.readers.pop(index)
         reader.close()
-        self.check(after, got)
+        self.check(after, items)
 
-    def check(self, after: int, got: list[str]) -> None:
-        facts = [item for item in got if item.startswith("fact")]
+    def check(self, after: int, items: list[str]) -> None:
+        facts = [item for item in items if item.startswith("fact")]
         assert facts == self.log.facts[after : after + len(facts)]
-        deltas = [int(item.split()[1]) for item in got if item.startswith("delta")]
+        deltas = [int(item.split()[1]) for item in items if item.startswith("delta")]
         assert deltas == sorted(set(deltas))
 
     def teardown(self) -> None:
-        for reader, stream, after, got in self.readers:
+        for reader, stream, after, items in self.readers:
             while reader.seen < len(self.log.facts):
-                got.append(self.loop.run_until_complete(anext(stream)))
-            self.check(after, got)
-            facts = [item for item in got if item.startswith("fact")]
+                items.append(self.loop.run_until_complete(anext(stream)))
+            self.check(after, items)
+            facts = [item for item in items if item.startswith("fact")]
             assert facts == self.log.facts[after:], "every reader ends with every fact"
             reader.close()
         assert self.log.hub.readers == 0

@@ -47,6 +47,16 @@ KEY: Final = "sk-very-secret-0123456789"
 NOBODY: Final = 65534
 ROOT: Final = Path(__file__).parent.parent.parent
 LOADED: Final = (run, sessions)  # here, because a process without rights may not be able to
+LATE: Final = (
+    "encodings.utf_8_sig",
+    "keryx.app.memory_hosting.memory_check",
+    "keryx.cli.doctor",
+    "keryx.cli.memory",
+    "keryx.memory.providers.notes.provider",
+    "keryx.memory.service",
+    "keryx.tools.toolsets",
+    "tomllib",
+)
 COMMAND: Final = str(Path(sys.executable).with_name("keryx"))
 
 
@@ -222,12 +232,25 @@ def start(home: Path, words: Sequence[str], bereft: str | None = None) -> subpro
     )
 
 
+async def wait_for_output(process: subprocess.Popen[bytes], part: bytes) -> None:
+    """Wait until it has written this to stderr, which is closed then."""
+    assert process.stderr is not None
+    async with _reader(process.stderr) as reader:
+        await reader.readuntil(part)
+
+
 async def _read(pipe: IO[bytes]) -> str:
+    async with _reader(pipe) as reader:
+        return (await reader.read()).decode()
+
+
+@asynccontextmanager
+async def _reader(pipe: IO[bytes]) -> AsyncGenerator[asyncio.StreamReader]:
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
     try:
-        return (await reader.read()).decode()
+        yield reader
     finally:
         transport.close()
 
@@ -362,7 +385,8 @@ def with_little_space() -> None:
 
 def without_rights() -> None:
     # What is loaded later must be there already: the interpreter may lie in a folder of root's.
-    importlib.import_module("keryx.tools.toolsets")
+    for name in LATE:
+        importlib.import_module(name)
     if os.geteuid() == 0:
         os.setuid(NOBODY)
 

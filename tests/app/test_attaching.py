@@ -55,17 +55,17 @@ async def test_the_second_sees_and_steers_what_the_first_runs(tmp_path: Path) ->
     async with patience(), Keryx(model=model, home=tmp_path) as first, Keryx(home=tmp_path) as two:
         session = await first.open()
         turn = await session.send("Tell")
-        there = await two.open(session.session_id)
-        seen: list[ev.Event] = []
-        async for event in there.events():
-            seen.append(event)
+        same_session = await two.open(session.session_id)
+        events: list[ev.Event] = []
+        async for event in same_session.events():
+            events.append(event)
             if isinstance(event, ev.TextDelta | ev.StepSnapshot) and "time" in event.text:
-                await there.steer("in Greek, please")
+                await same_session.steer("in Greek, please")
             if isinstance(event, ev.TurnFinished):
                 break
         assert (await turn.result()).text == "In Greek."
         log = await first.store.events(session.session_id)
-        assert [event for event in seen if hasattr(event, "seq")] == log
+        assert [event for event in events if hasattr(event, "seq")] == log
         assert await two.store.events(session.session_id) == log
 
 

@@ -65,14 +65,14 @@ async def test_a_log_keeps_its_order_when_the_clock_goes_back(tmp_path: Path, wa
     async with Keryx(model=model, tools=[set_back], home=tmp_path) as app:
         session = await app.open()
         turn = await session.send("first")
-        seen = [event async for event in turn.events()]
+        events = [event async for event in turn.events()]
         wall.move(-5 * HOUR)
         assert (await (await session.send("second")).result()).text == "Still here."
         log = await app.store.events(session.session_id)
     check_log(log)
     times = [event.at for event in log]
     assert times != sorted(times), "the clock did go back"
-    shown = [event.seq for event in seen if not isinstance(event, ev.LiveEvent)]
+    shown = [event.seq for event in events if not isinstance(event, ev.LiveEvent)]
     assert shown == sorted(shown)
     texts = [event.text for event in log if isinstance(event, ev.MessageAccepted | ev.StepReplied)]
     assert texts == ["first", "Now.", "Done.", "second", "Still here."]

@@ -41,6 +41,7 @@ from tests.app.hosts import (
     keryx_beside,
     result_of,
     start,
+    wait_for_output,
 )
 
 pytestmark = pytest.mark.promise("004.12")
@@ -285,10 +286,12 @@ async def test_a_turn_that_was_killed_while_summing_up_goes_on_afterwards(tmp_pa
         async with Keryx(home=home, resume=False) as app:
             (row,) = await app.store.sessions()
         with start(home, ("run", "Now this", "--session", row.session_id)) as process:
-            await (await server.wait_asked(2)).hanging.wait()
-            process.kill()
-            _, err = process.communicate()
-            assert "[compacting: 86" in err.decode()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await (await server.wait_asked(2)).hanging.wait()
+                    await wait_for_output(process, b"[compacting: 86")
+            finally:
+                process.kill()
         stage.summary = Reply(text=SUMMARY, usage=LITTLE)
         async with Keryx(home=home) as app:
             session = await app.open(row.session_id)

@@ -198,6 +198,31 @@ async def test_a_summary_of_no_words_is_not_taken(tmp_path: Path) -> None:
         assert await compacted(app, session) == []
 
 
+async def test_a_summary_whose_end_is_missing_is_asked_for_again_and_says_so(
+    tmp_path: Path,
+) -> None:
+    noted = Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=400, output_tokens=100))
+    cut = Reply(text="The person wants", stop="length", usage=LITTLE)
+    stage = SummaryScript(noted, summary=cut)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
+        await say(session, "Remember the tea")
+        await session.compact()
+        (fact,) = await compacted(app, session)
+        assert fact.summary == "The person wants\n[the end of this summary is missing]"
+        systems = [request.body["messages"][0]["content"] for request in stage.summed]
+        assert ["its end was lost" in system for system in systems] == [False, True]
+
+
+async def test_a_summary_that_was_stopped_for_its_content_is_not_taken(tmp_path: Path) -> None:
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE))
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
+        await say(session, "Remember the tea")
+        stage.summary = Reply(text="I cannot", stop="content_filter", usage=LITTLE)
+        with pytest.raises(ModelError, match="stopped its summary for its content"):
+            await session.compact()
+        assert await compacted(app, session) == []
+
+
 async def test_what_is_too_long_to_be_summed_up_is_told_in_fewer_words(tmp_path: Path) -> None:
     long = "a very long story " * 2_000
 

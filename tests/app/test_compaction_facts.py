@@ -199,6 +199,7 @@ async def test_calls_that_run_meanwhile_keep_their_place(tmp_path: Path) -> None
         assert server.refused == []
 
 
+@pytest.mark.timeout(3_600 if SOAK else 180)
 async def test_a_crash_at_any_line_of_a_compaction_loses_nothing(tmp_path: Path) -> None:
     """At every line with KERYX_SOAK=1, at each tenth one otherwise."""
     total = int(await sum_up(tmp_path / "whole", line=0))

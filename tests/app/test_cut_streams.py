@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from keryx import Keryx
+from keryx import NO_EFFECTS, Keryx, tool
 from keryx.engine.side_request import ask_for_text
 from keryx.errors import ModelError
+from keryx.events import encode
 from keryx.messages import Message
 from keryx.models.fallback import Fallback
 from keryx.models.retry import Retrying
-from keryx.models.scripted import ScriptedModel, ScriptedReply
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.model import Finished, Model, ModelRequest, Piece, Switching, TextPiece
 from keryx.ports.model import Retrying as RetryingPiece
 
@@ -63,6 +64,30 @@ async def test_a_turn_with_half_a_reply_fails_and_the_next_one_runs(tmp_path: Pa
     assert cut.error.kind == "bad_response"
     assert cut.error.hint
     assert (whole.outcome, whole.text) == ("completed", "half a reply")
+
+
+async def test_a_call_whose_arguments_were_cut_off_at_the_limit_does_not_run(
+    tmp_path: Path,
+) -> None:
+    ran: list[bool] = []
+
+    @tool(effects=NO_EFFECTS)
+    async def clear(everything: bool = True) -> str:
+        """Clear the list, or everything."""
+        ran.append(everything)
+        return "cleared"
+
+    replies = [
+        ScriptedReply(
+            calls=[ScriptedCall("clear", "{}"), ScriptedCall("clear", "")], stop="length"
+        ),
+        ScriptedReply(text="Done."),
+    ]
+    async with Keryx(model=ScriptedModel(replies), tools=[clear], home=tmp_path) as app:
+        result = await (await (await app.open()).send("Go")).result()
+    assert (result.outcome, ran) == ("completed", [True])
+    (refused,) = [call for call in result.calls if call.outcome == "failed"]
+    assert "not valid JSON" in encode(refused).decode()
 
 
 async def test_words_beside_the_turns_are_whole_or_an_error() -> None:

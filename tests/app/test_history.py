@@ -168,7 +168,7 @@ async def test_a_session_at_rest_looks_the_same_before_and_after_it_is_opened(
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
         session = await app.open(effort="high", personality="formal")
         await said(session, "one")
-        await session.change(title="Mine", model="other:two", pinned=True)
+        await session.change(title="Mine", model="scripted:two", pinned=True)
         turn = await session.send("two")
         await turn.result()
         await session.undo(turn.turn_id)

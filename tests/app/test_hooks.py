@@ -157,10 +157,8 @@ async def test_a_changed_input_is_judged_not_the_old_one(tmp_path: Path) -> None
     async with Keryx(home=home, workspace=tmp_path, tools=[judged], model=model) as app:
         calls = await finished(await app.open())
     by_outcome = {call.outcome: call for call in calls}
-    assert (
-        by_outcome["denied"].reason
-        == "undelivered: it needs approval, and nobody is there to answer"
-    )
+    reason = by_outcome["denied"].reason or ""
+    assert reason.startswith("undelivered: it needs approval, and nobody is there to answer")
     assert text_of(by_outcome["completed"].result).startswith("safe\n")
 
 
@@ -189,6 +187,9 @@ async def test_a_changed_input_decides_about_the_order(tmp_path: Path) -> None:
     assert overlapped == []
 
 
+ANSWER: Final = """field = b"input" if call["event"] == "before_call" else b"result"
+sys.stdout.buffer.write(b'{"' + field + b'": {"text": %s}}')"""
+LONG_NOTE: Final = 'print(json.dumps({"note": "x" * 1_000_000}))'
 BROKEN: Final = {
     "invalid JSON": ('print("{nope")', "is not valid"),
     "another form": ('print(json.dumps({"decison": "deny"}))', "unknown field"),
@@ -197,6 +198,8 @@ BROKEN: Final = {
     "an exit code": ('sys.stderr.write("oh"); sys.exit(7)', "exit code 7; it wrote: oh"),
     "a signal": ("os.kill(os.getpid(), 9)", "signal 9"),
     "too much": ('sys.stdout.write("x" * 3_000_000)', "more than 1048576 bytes"),
+    "bytes that are no text": (ANSWER % r'"\xff"', "is not valid"),
+    "a number out of range": (ANSWER % "1e999", "out of range"),
     "input that the tool refuses": ('print(json.dumps({"input": {"text": 5}}))', "text"),
 }
 
@@ -213,16 +216,15 @@ async def test_a_hook_before_a_call_that_fails_stops_the_call(
 
 
 async def test_a_hook_that_cannot_start_or_is_too_slow_stops_the_call(tmp_path: Path) -> None:
-    missing = 'name = "missing"\ncommand = ["/no/such/program"]\n'
-    call = await run_echo(tmp_path, BEFORE + missing)
+    call = await run_echo(tmp_path, BEFORE + 'name = "missing"\ncommand = ["/no/such/program"]\n')
     assert call.outcome == "failed"
     assert "the hook 'missing' before it failed: it cannot be run" in text_of(call.result)
-    slow = BEFORE + "timeout = 0.2\n" + hook(tmp_path, "time.sleep(100)")
-    call = await run_echo(tmp_path, slow)
+    slow = "timeout = 0.2\n" + hook(tmp_path, "time.sleep(100)")
+    call = await run_echo(tmp_path, BEFORE + slow)
     assert "it has not ended after 0.2 seconds" in text_of(call.result)
 
 
-@pytest.mark.parametrize(("body", "words"), list(BROKEN.values())[4:7], ids=list(BROKEN)[4:7])
+@pytest.mark.parametrize(("body", "words"), list(BROKEN.values())[4:9], ids=list(BROKEN)[4:9])
 async def test_a_hook_after_a_call_that_fails_leaves_the_result(
     tmp_path: Path, body: str, words: str
 ) -> None:
@@ -242,6 +244,8 @@ async def test_a_hook_after_a_call_changes_what_the_model_sees(tmp_path: Path) -
         "[note of the hook 'hook': louder]",
     ]
     assert [action.action for action in call.hooks] == ["result", "note"]
+    call = await run_echo(tmp_path, AFTER + hook(tmp_path, LONG_NOTE))
+    assert "characters left out" in text_of(call.result)
 
 
 async def test_hooks_are_for_the_tools_that_they_name(tmp_path: Path) -> None:

@@ -70,13 +70,13 @@ async def test_who_watches_a_session_that_is_let_go_hears_of_it_when_it_goes_on(
             await turns(app, sessions, text)
         for session, reader in zip(sessions, readers, strict=True):
             log = await app.store.events(session.session_id)
-            seen: list[ev.Event] = []
+            events: list[ev.Event] = []
             async with asyncio.timeout(PATIENCE):
-                while len(seen) < len(log):
+                while len(events) < len(log):
                     event = await anext(reader)
                     if hasattr(event, "seq"):
-                        seen.append(event)
-            assert seen == log
+                        events.append(event)
+            assert events == log
 
 
 async def test_who_watches_a_session_does_not_open_it(

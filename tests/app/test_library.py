@@ -70,10 +70,10 @@ async def test_a_reader_that_comes_late_gets_the_step_so_far(tmp_path: Path) -> 
     async with Keryx(model=model, home=tmp_path) as app:
         session = await app.open()
         turn = await session.send("Tell")
-        seen = ""
+        text = ""
         async for event in turn.events():
-            seen += event.text if isinstance(event, ev.TextDelta) else ""
-            if seen == "Once upon a time":
+            text += event.text if isinstance(event, ev.TextDelta) else ""
+            if text == "Once upon a time":
                 break
         async for event in turn.events():
             if isinstance(event, ev.StepSnapshot):

@@ -20,6 +20,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.config import load, reload, secrets_of
+from keryx.messages import text_of
 from keryx.testing.modelserver import Call, ModelServer, Reply
 from keryx.tools.mcp.listing import ListedTool, Listing, identity
 from keryx.tools.mcp.settings import ServerSettings
@@ -125,6 +126,47 @@ async def test_few_tools_are_described_at_once_and_a_missing_server_is_told(
         system = server.asked[-1].body["messages"][0]["content"]
         assert "gone: cannot start '/nonexistent'" in system
         assert any("gone" in warning for warning in await _last_warnings(app, session))
+
+
+async def test_a_child_agent_gets_the_tools_of_servers_that_its_parent_names(
+    tmp_path: Path,
+) -> None:
+    home, settings = tmp_path / "home", raw("plain")
+    store_listing(home, "one", settings, [{"name": "echo", "inputSchema": {"type": "object"}}])
+    tasks = [{"task": "Say it", "tools": [name]} for name in ("mcp_one_echo", "mcp_one_gone")]
+    answers = Answers(
+        Reply(calls=(Call("delegate", {"tasks": tasks}),)), always=Reply(text="Done.")
+    )
+    async with (
+        ModelServer(answers) as server,
+        talking(home, server, one=settings) as (app, session),
+    ):
+        del app
+        result = await result_of(await session.send("go"))
+        (call,) = result.calls
+        assert "cannot get mcp_one_gone" in text_of(call.result)
+        assert text_of(call.result).count('"outcome":"completed"') == 1
+        of_child = [names_of(request) for request in server.asked if len(names_of(request)) == 1]
+        assert of_child == [["mcp_one_echo"]]
+
+
+async def test_two_servers_with_tools_of_one_name_are_reported_and_a_request_is_valid(
+    tmp_path: Path,
+) -> None:
+    home, settings = tmp_path / "home", raw("plain")
+    schema = {"type": "object"}
+    store_listing(home, "a", settings, [{"name": "b_c", "inputSchema": schema}])
+    other = [{"name": "c", "inputSchema": schema}, {"name": "d", "inputSchema": schema}]
+    store_listing(home, "a_b", settings, other)
+    async with (
+        ModelServer(Answers(always=Reply(text="Done."))) as server,
+        talking(home, server, a=settings, a_b=settings) as (app, session),
+    ):
+        await result_of(await session.send("go"))
+        names = [name for name in names_of(server.asked[0]) if name.startswith("mcp_")]
+        assert names == ["mcp_a_b_c", "mcp_a_b_d"]
+        warnings = await _last_warnings(app, session)
+        assert any("'c' is left out" in text and "the server a;" in text for text in warnings)
 
 
 async def _has_failed(app: Keryx, session: SessionHandle) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -9,9 +11,11 @@ import pytest
 
 from keryx import Keryx
 from keryx import events as ev
+from keryx.app.tools import Tools
+from keryx.config import load
 from keryx.errors import UserMustActError
+from keryx.ports.tool import aliases_of
 from keryx.tools import toolsets
-from keryx.tools.browser import browser_tools
 from tests.cli.commands import keryx, model_server
 from tests.server.served_host import scripted, served_host
 
@@ -129,6 +133,64 @@ def test_tools_list_shows_them(tmp_path: Path) -> None:
     assert "small (config.toml)\n  reading, clarify, todo" in done.stdout
 
 
-def test_every_tool_that_may_be_left_out_has_its_name_here() -> None:
-    names = {tool.name for tool in browser_tools(None, confined=True)}
-    assert {*names, "browser", "web_search", "web_extract"} == toolsets.OPTIONAL
+# What Keryx has where nothing optional is installed, configured or found.
+BARE: Final = """
+import os, sys
+
+sys.modules.update(dict.fromkeys(("playwright", "trafilatura", "ddgs", "mcp")))
+os.environ["PATH"] = "/nowhere"
+from keryx.config import load
+from keryx.app.tools import Tools
+from keryx.ports.tool import aliases_of
+
+tools = Tools.built_in(load(sys.argv[1]))
+names = [*tools.by_name, *(alias for tool in tools.by_name.values() for alias in aliases_of(tool))]
+print(*names, *(name for name, members in tools.sets.items() if members))
+"""
+EVERYTHING: Final = """
+[memory]
+providers = ["notes"]
+[tools.web]
+searxng_url = "http://127.0.0.1:9"
+[providers.here]
+base_url = "http://127.0.0.1:9/v1"
+[models.auxiliary]
+image = "here:a"
+speech = "here:b"
+transcription = "here:c"
+"""
+
+
+def test_what_may_be_left_out_is_known_by_name(tmp_path: Path) -> None:
+    bare = subprocess.run(
+        [sys.executable, "-c", BARE, str(tmp_path / "bare")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    configure(tmp_path / "whole", EVERYTHING)
+    whole = Tools.built_in(load(tmp_path / "whole"))
+    aliases = (alias for tool in whole.by_name.values() for alias in aliases_of(tool))
+    # An empty set can be named everywhere, so the set of the web tools is never unknown.
+    names = {*whole.by_name, *aliases, *whole.sets} - {"web"}
+    assert names - set(bare) == toolsets.OPTIONAL
+
+
+@pytest.mark.parametrize("name", ["transcribe", "image_gen", "recall", "memories"])
+def test_a_toolset_may_name_what_works_only_elsewhere(tmp_path: Path, name: str) -> None:
+    """The same configuration holds on several machines, and a key may be missing for a while."""
+    text = (
+        f'[toolsets]\nmine = ["read_file", "{name}"]\n[profiles.default.toolsets]\ncli = ["mine"]'
+    )
+    configure(tmp_path / "home", text)
+    done = keryx(tmp_path / "home", "run", "--model", "scripted:demo", "Hello")
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in (
+        ("run", "--tools", name, "--model", "scripted:demo", "x"),
+        ("tools", "call", name),
+    ):
+        refused = keryx(tmp_path / "home", *words)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"{name!r} cannot be used here" in refused.stderr
+        assert "`keryx doctor` says what" in refused.stderr
+    assert len(keryx(tmp_path / "home", "sessions", "list").stdout.splitlines()) == 1

@@ -117,6 +117,8 @@ BROKEN: Final = (
     ("import keryx\n\nraise ValueError('no luck')", "ValueError in line 3: no luck"),
     ("def (", "SyntaxError: invalid syntax"),
     ("raise SystemExit(3)", "SystemExit in line 1: 3"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt in line 1"),
+    ("import asyncio\nraise asyncio.CancelledError", "CancelledError in line 2"),
     ("import not_installed_anywhere", "ModuleNotFoundError in line 1"),
     ("__all__ = ['gone']", "AttributeError"),
     ("__all__ = 3", "TypeError"),
@@ -298,6 +300,33 @@ async def test_a_turn_that_the_next_host_resumes_finds_its_tools(home: Path) -> 
                 if isinstance(event, ev.TurnFinished):
                     break
     assert outcomes == ["cancelled", "completed"]
+
+
+BARE: Final = """
+from keryx import NO_EFFECTS
+from keryx.ports.tool import Risk
+
+class Bare:
+    name, description, parameters = "bare", "", {"type": "object"}
+    isolation, replay, container, timeout = "loop", "never", False, None
+
+    def parse(self, arguments): return {}
+    def effects(self, args): return NO_EFFECTS
+    def risk(self, args, workspace): return Risk("none")
+    def preview(self, args): return ""
+    async def invoke(self, args, context): return "done"
+
+bare = Bare()
+"""
+
+
+def test_a_tool_without_a_description_is_listed(home: Path) -> None:
+    write(home, "bare.py", BARE)
+    write(home, "cancelled.py", "import asyncio\nraise asyncio.CancelledError")
+    listed = keryx(home, "tools", "list")
+    assert listed.returncode == 0, listed.stderr
+    assert "own\n  bare\n" in listed.stdout
+    assert "cancelled.py: CancelledError" in listed.stderr
 
 
 def test_the_command_lists_calls_and_runs_them(home: Path) -> None:

@@ -23,7 +23,9 @@ HALF = len(SECRET) // 2
 
 @tool(effects=NO_EFFECTS)
 async def print_it(context: ToolContext) -> dict[str, str]:
-    """Print the secret in two halves, and return it too."""
+    """Print the secret in two halves, show it, ask about it, and return it too."""
+    context.progress(1, 2, f"uses {SECRET}")
+    await context.ask(f"May I use {SECRET}?", (SECRET, "no"))
     context.emit(f"key: {SECRET[:HALF]}")
     await asyncio.sleep(0)
     context.emit(f"{SECRET[HALF:]}\n")
@@ -55,7 +57,7 @@ async def test_a_secret_that_tools_print_return_and_fail_with_is_seen_nowhere(
         events: list[ev.Event] = []
         async with Keryx(tools=[print_it, fail_with_it], home=tmp_path, workspace="/") as app:
             session = await app.open()
-            turn = await session.send(f"My key is {SECRET}, use it")
+            turn = await session.send(f"My key is {SECRET}, use it", attended=False)
             events = [event async for event in turn.events()]
             assert (await turn.result()).outcome == "completed"
         shown = b"\n".join(map(ev.encode, events))

@@ -173,9 +173,9 @@ async def test_the_secret_of_one_run_opens_no_other(den: Den) -> None:
         await other.secret()
         steal = {"method": "call", "params": STEAL}
         refused = await ask(other.socket, wrong, steal)
-        taken = await ask(one.socket, wrong)
+        accepted = await ask(one.socket, wrong)
         assert "calls" not in await one.let_go()
         assert "calls" not in await other.let_go()
     assert [reply["error"]["data"] for reply in refused] == ["ToolDeniedError"] * 2
-    assert taken[0]["result"] == {"version": 1}
+    assert accepted[0]["result"] == {"version": 1}
     assert not (den.workspace / "stolen").exists()

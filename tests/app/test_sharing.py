@@ -35,7 +35,8 @@ from tests.app.program import program
 async def work(number):
     async with program(Path(sys.argv[1]), Path(sys.argv[2])) as app:
         result = await (await (await app.open()).send("use quick")).result()
-        print(number, result.outcome, result.text, flush=True)
+        # One write: those of `print` can stand between those of the other processes.
+        os.write(1, f"{number} {result.outcome} {result.text}\\n".encode())
 
 for number in range(3):
     if os.fork() == 0:
@@ -152,8 +153,8 @@ async def test_a_server_shows_and_steers_what_a_program_hosts(tmp_path: Path) ->
             async for event in session.events():
                 if isinstance(event, ev.TurnFinished) and event.turn_id == sent["turn_id"]:
                     break
-            seen = [event.type async for event in _until_finished(client, session.session_id)]
-            assert seen.count("turn.finished") == 2
+            types = [event.type async for event in _until_finished(client, session.session_id)]
+            assert types.count("turn.finished") == 2
             other = await app.open(theirs)
             assert (await (await other.send("Hi")).result()).text.startswith("word0 word1")
         answer = await client.ask(
@@ -312,8 +313,8 @@ async def test_a_guest_finds_whoever_takes_the_home_over_from_a_frozen_owner(
         session = await guest.open()
         owner.send_signal(signal.SIGSTOP)
         async with Keryx(model="scripted:demo", home=home, take_over=True) as new:
-            there = await new.open(session.session_id)
-            assert (await (await there.send("2 + 3?")).result()).text == "It is 5."
+            same_session = await new.open(session.session_id)
+            assert (await (await same_session.send("2 + 3?")).result()).text == "It is 5."
             another = await guest.open()
             assert (await new.open(another.session_id)).session_id == another.session_id
             owner.send_signal(signal.SIGCONT)
@@ -330,10 +331,10 @@ async def test_a_session_of_one_program_is_reached_from_another(tmp_path: Path) 
         session = await first.open()
         await (await session.send("What is 2 + 3?")).result()
         for app in (owner, second):
-            there = await app.open(session.session_id)
-            assert (await there.view()).seq == (await session.view()).seq
-        there = await second.open(session.session_id)
-        assert (await (await there.send("Hi")).result()).text == "Said on the page."
+            same_session = await app.open(session.session_id)
+            assert (await same_session.view()).seq == (await session.view()).seq
+        same_session = await second.open(session.session_id)
+        assert (await (await same_session.send("Hi")).result()).text == "Said on the page."
         fork = await session.fork()
         assert (await fork.view()).settings.tools == ("add",)
         await fork.change(title="A fork")

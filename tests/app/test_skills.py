@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ import pytest
 from keryx import Keryx, tool
 from keryx import events as ev
 from keryx.app import SessionHandle
+from keryx.folder_names import folder_name
 from keryx.messages import UserMessage, text_of
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
@@ -67,6 +69,10 @@ async def calls_of(session: SessionHandle) -> list[ev.CallFinished]:
 async def warnings(app: Keryx, session: SessionHandle) -> list[str]:
     log = await app.store.events(session.session_id)
     return list([event for event in log if isinstance(event, ev.TurnStarted)][-1].warnings)
+
+
+def names_in(system: str) -> list[str]:
+    return re.findall(r"^- ([a-z]+): Writes letters", system, re.MULTILINE)
 
 
 def offered(model: ScriptedModel) -> set[str]:
@@ -128,6 +134,41 @@ async def test_the_tool_is_offered_only_while_there_are_skills(tmp_path: Path) -
         without = await app.open(tools=["read_file"])
         await calls_of(without)
         assert "- letters:" not in model.asked[-1].system
+
+
+@pytest.mark.promise("004.6")
+async def test_a_profile_has_skills_of_its_own_before_those_of_all(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[profiles.work]\n[profiles."a/../b"]\n')
+    write(home)
+    odd = folder_name("a/../b")
+    assert "/" not in odd
+    write(home / "profiles" / "work", LETTERS.replace("# Letters", "# Letters at work"))
+    for profile, name in (("work", "tickets"), (odd, "songs"), ("default", "recipes")):
+        write(home / "profiles" / profile, LETTERS.replace(": letters", f": {name}"), name)
+    load = ScriptedCall("skill", {"name": "letters"})
+    for profile, own in (("work", "tickets"), ("a/../b", "songs"), (None, "recipes")):
+        model = calling(load, ScriptedCall("skill", {"name": "tickets"}))
+        async with Keryx(model=model, home=home, workspace=tmp_path) as app:
+            letters, tickets = await calls_of(await app.open(profile=profile))
+        assert names_in(model.asked[0].system) == sorted(["letters", own])
+        assert ("# Letters at work" in text_of(letters.result)) == (profile == "work")
+        assert tickets.outcome == ("completed" if profile == "work" else "failed")
+
+
+@pytest.mark.promise("004.6")
+async def test_the_tool_is_offered_to_the_profiles_that_have_skills(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text("[profiles.work]\n")
+    model = calling()
+    async with Keryx(model=model, home=home, workspace=tmp_path) as app:
+        at_home, at_work = await app.open(), await app.open(profile="work")
+        write(home / "profiles" / "work")
+        for session, expected in ((at_home, False), (at_work, True), (at_home, False)):
+            await calls_of(session)
+            assert ("skill" in offered(model)) == expected
 
 
 async def test_a_program_may_have_a_tool_of_the_same_name(tmp_path: Path) -> None:

@@ -108,6 +108,21 @@ def thoughts(*apis: str) -> list[bytes]:
     return [f"secret thoughts of {api}".encode() for api in apis]
 
 
+async def test_claude_goes_on_after_what_came_before_its_thoughts_has_changed(
+    tmp_path: Path,
+) -> None:
+    async with providers(tmp_path) as here:
+        session = await here.app.open()
+        await session.change(model=name_of("anthropic"))
+        for number, text in enumerate(("one", "two", "three")):
+            (tmp_path / "work" / "AGENTS.md").write_text(f"rule {number}\n")
+            await here.say(session, text)
+        assert here.refusals() == []
+        first, *_, last = (asked.body for asked in here.servers["anthropic"].asked)
+    assert first["system"] != last["system"]
+    assert "secret thoughts of anthropic 1" in str(last["messages"])
+
+
 async def test_a_session_is_carried_from_provider_to_provider_and_back(tmp_path: Path) -> None:
     route = ("responses", "anthropic", "gemini", "chat", "responses")
     async with providers(tmp_path) as here:

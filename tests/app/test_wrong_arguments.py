@@ -10,8 +10,14 @@ import pytest
 
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx.app.tools import Tools, program_tools
+from keryx.command_checks import MAX_TEXT
 from keryx.config import load
-from keryx.errors import DeveloperMustActError, InvalidToolError, KeryxError
+from keryx.errors import (
+    DeveloperMustActError,
+    InvalidCommandError,
+    InvalidToolError,
+    KeryxError,
+)
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.tools import toolsets
 
@@ -155,7 +161,7 @@ def test_a_wrong_argument_of_keryx_is_refused_by_name(name: str, value: Any) -> 
 WRONG_OPENINGS: dict[str, tuple[Any, ...]] = {
     "session_id": (5, b"s", "", ["s"]),
     "tools": ("read_file", 5, [5], [None], ["\ud800"]),
-    "effort": (3, b"low", ["low"], object(), "\ud800"),
+    "effort": (3, b"low", ["low"], object(), "\ud800", "banana", "High"),
     "personality": (3, {}, "\udfff"),
     "profile": (3, ()),
     "approvals": ("yolo", 1, "", True),
@@ -173,13 +179,20 @@ async def test_a_wrong_argument_of_open_is_refused_and_makes_no_session(tmp_path
         assert await app.store.sessions() == []
     async with Keryx(model="scripted:demo", home=tmp_path) as app:
         session = await app.open(effort="low", approvals="never", tools=["read_file"])
+        settings: tuple[dict[str, Any], ...] = ({"read_only": True}, {"tools": []})
+        for setting in settings:
+            with pytest.raises(DeveloperMustActError, match=r"session\.change"):
+                await app.open(session.session_id, **setting)
+        with pytest.raises(InvalidCommandError, match=r"'banana'.*none, minimal, low, medium"):
+            await session.change(effort="banana")
+        assert (await session.view()).settings.effort == "low"
         assert (await (await session.send("Hi")).result()).outcome == "completed"
 
 
 async def test_a_wrong_argument_of_an_attached_program_is_refused(tmp_path: Path) -> None:
     async with Keryx(model="scripted:demo", home=tmp_path), Keryx(home=tmp_path) as second:
         wrong: Any = 3
-        with pytest.raises(DeveloperMustActError, match="effort"):
+        with pytest.raises(DeveloperMustActError, match=r"effort.*none, minimal, low, medium"):
             await second.open(effort=wrong)
         session = await second.open()
         unsendable: Any = object()
@@ -198,3 +211,27 @@ async def test_a_wrong_argument_of_upload_or_delete_is_refused(tmp_path: Path) -
         wrong = 5
         with pytest.raises(DeveloperMustActError, match="session_id=5"):
             await app.delete(wrong)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "says"),
+    [
+        ("send", {"text": " \n"}, "the message is empty; write a text, or attach a file"),
+        ("steer", {"text": ""}, "the message is empty"),
+        ("send", {"text": "x" * (MAX_TEXT + 1)}, r"may have 1,000,000; attach it as a file"),
+        ("send", {"text": "hi", "workspace": "/nowhere"}, "the folder '/nowhere' doesn't exist"),
+        ("change", {"workspace": "/nowhere"}, "the folder '/nowhere' doesn't exist"),
+        ("change", {"workspace": "/etc/hostname"}, "is not a folder"),
+        ("change", {"model": "nope"}, "the model 'nope' is not configured"),
+        ("change", {"model": "nowhere:nope"}, "'nowhere:nope' is not configured"),
+    ],
+)
+async def test_a_program_is_refused_what_the_server_refuses(
+    method: str, arguments: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    async with Keryx(model=ScriptedModel([]), home=tmp_path, workspace=tmp_path) as app:
+        session = await app.open()
+        before = await session.view()
+        with pytest.raises(KeryxError, match=says):
+            await getattr(session, method)(**arguments)
+        assert await session.view() == before

@@ -18,7 +18,7 @@ from keryx.engine.approvals.answers import ALWAYS
 from keryx.engine.session import Session
 from keryx.errors import AlreadyTakenError
 from keryx.messages import Decision, Needs, Text
-from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS, writes
 from keryx.ports.model import ModelRequest
@@ -243,6 +243,9 @@ async def test_a_denied_call_says_so_and_the_turn_goes_on(make: Make) -> None:
     await session.tell(answer(approval.approval_id, "deny"))
     await session.wait_rested()
     assert await outcomes(session_host, session) == [("denied", "denied")]
+    assert isinstance(session_host.model, ScriptedModel)
+    (_, _, result) = history_of(session_host.model.asked[-1])
+    assert result.content == (Text("[refused: the user said no]"),)
 
 
 @pytest.mark.parametrize("decision", ["session", "always"])

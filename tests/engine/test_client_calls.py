@@ -13,7 +13,7 @@ from keryx import events as ev
 from keryx.aio.clock import FakeClock
 from keryx.engine.session import Session
 from keryx.errors import AlreadyTakenError, UserMustActError
-from keryx.messages import CallAnswer, ClientTool, Text, TurnOptions
+from keryx.messages import CallAnswer, ClientTool, Text, ToolChoice, TurnOptions
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.dispatch import Done
 from keryx.ports.model import ModelRequest
@@ -159,3 +159,45 @@ async def test_a_tool_that_no_model_could_be_told_of_is_refused(
         await send(session, TurnOptions(client_tools=tools))
     assert "message.accepted" not in await session_host.types(session)
     await session_host.close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        TurnOptions(tool_choice=ToolChoice()),
+        TurnOptions(client_tools=(LOOK,), tool_choice=ToolChoice(name="other")),
+    ],
+)
+async def test_the_choice_of_a_tool_that_is_not_there_is_refused(options: TurnOptions) -> None:
+    session_host = SessionHost(script)
+    session = await session_host.open()
+    with pytest.raises(UserMustActError, match="not there"):
+        await send(session, options)
+    assert "message.accepted" not in await session_host.types(session)
+    await session_host.close()
+
+
+@pytest.mark.promise("page20.36")
+async def test_a_choice_binds_the_first_reply_also_after_a_restart() -> None:
+    reached, requests = asyncio.Event(), list[ModelRequest]()
+
+    async def hold() -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    def recorded(request: ModelRequest) -> ScriptedReply:
+        requests.append(request)
+        return script(request)
+
+    choice = ToolChoice(name="look")
+    first_host = SessionHost(lambda _: ScriptedReply(text="I beg", hold=hold))
+    session = await first_host.open()
+    await send(session, TurnOptions(client_tools=(LOOK,), tool_choice=choice))
+    await reached.wait()
+    await first_host.close()
+    again = SessionHost(recorded, store=first_host.store)
+    session = await again.open()
+    await answer(session, *await waiting(session))
+    await until(session, ev.TurnFinished)
+    assert [request.tool_choice for request in requests] == [choice, None]
+    await again.close()

@@ -8,9 +8,9 @@ import pytest
 
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
-from keryx.models.openai import model
+from keryx.models.openai.model import OpenAIModel
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
-from keryx.ports.model import ModelRequest
+from keryx.ports.model import ModelRequest, ToolSpec
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
 from tests.app.hosts import Answers, result_of
 from tests.engine.sessions import Recording, SessionHost, until
@@ -46,13 +46,13 @@ async def test_the_tools_of_a_session_are_encoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[str] = []
-    describe_tool = model.describe_tool  # counted, not replaced
+    describe_tool = OpenAIModel.describe_tool  # counted, not replaced
 
-    def counted(spec: model.ToolSpec) -> object:
+    def counted(spec: ToolSpec) -> object:
         encoded.append(spec.name)
         return describe_tool(spec)
 
-    monkeypatch.setattr(model, "describe_tool", counted)
+    monkeypatch.setattr(OpenAIModel, "describe_tool", staticmethod(counted))
     home = tmp_path / "home"
     home.mkdir()
     calls = [Reply(calls=(Call("add", {"a": 1, "b": 2}),)) for _ in range(3)]

@@ -30,7 +30,7 @@ from keryx.engine.calls.call_hooks import CallHooks
 from keryx.engine.limits import Limits
 from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
-from keryx.engine.money.ledger import Ledger
+from keryx.engine.money.spending import Spending
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.engine.session_context import HostServices, PromptParts, all_tools
@@ -57,9 +57,9 @@ from tests.app.hosts import check_log
 from tests.engine.faulty import Faults, InjectedError, Point
 
 PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails
-NO_CALLS: Final = {"clock", "limits", "tool_specs", "prepare_calls", "ledger"}
+NO_CALLS: Final = {"clock", "limits", "tool_specs", "prepare_calls", "spending"}
 """Fields that are values, or that nothing in a session can do without; what only calls of people
-and resumed turns pass (see test_person_calls.py); and the ledger, whose port is the store."""
+and resumed turns pass (see test_person_calls.py); and the spending, whose port is the store."""
 SPENT: Final = ev.Usage(input_tokens=900, output_tokens=10)
 
 
@@ -133,8 +133,12 @@ class QuickMemory:
     def turn_row(self, turn: TurnMemory) -> OutboxRow:
         return OutboxRow(turn.id, "memory", b"")
 
-    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
-        return OutboxRow(f"undo/{session_id}/{turn_id}/{at}", "memory", b"")
+    def undone_row(self, event: ev.TurnUndone) -> OutboxRow:
+        return OutboxRow(f"undo/{event.session_id}/{event.seq}", "memory", b"")
+
+    def restored_row(self, event: ev.TurnRestored, turn: TurnMemory | None) -> OutboxRow:
+        del turn
+        return OutboxRow(f"restore/{event.session_id}/{event.seq}", "memory", b"")
 
     def changed_row(self, event: ev.MemoryChanged) -> OutboxRow:
         return OutboxRow(event.memory_id, "memory", b"")
@@ -236,14 +240,14 @@ class Faulty:
             redactor=self.redactor,
             resume_guard=faults.wrap("resume_guard", ResumeGuard()),
             limits=Limits(),
-            ledger=self._ledger(faults),
+            spending=self._spending(faults),
         )
         self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
 
-    def _ledger(self, faults: Faults) -> Ledger:
+    def _spending(self, faults: Faults) -> Spending:
         limits = Limits(tokens_per_session=1_000_000_000, tokens_per_day=1_000_000_000)
         store = faults.wrap("store", self.store)
-        return Ledger(store, self.runtime.scope.clock, lambda: limits)
+        return Spending(store, self.runtime.scope.clock, limits)
 
     def _rested(self, session_id: str) -> None:
         self.dispatch.rested(session_id)

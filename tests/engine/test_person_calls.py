@@ -154,7 +154,8 @@ async def test_what_a_call_asks_is_denied_at_once_if_nobody_attends_to_it(make: 
     await session.tell(msgspec.structs.replace(run("risky"), attended=False))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "denied"
-    assert finished.reason == "undelivered: it needs approval, and nobody is there to answer"
+    reason = finished.reason or ""
+    assert reason.startswith("undelivered: it needs approval, and nobody is there to answer")
 
 
 async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:

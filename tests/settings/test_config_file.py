@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from keryx.config import load
 from keryx.config.editing import (
     CannotEditError,
     Change,
@@ -133,6 +134,22 @@ def test_line_ends_of_other_systems_stay(tmp_path: Path) -> None:
     file.path.write_bytes(TEXT.replace("\n", "\r\n").encode())
     file.change([Change(("limits", "steps"), 100)], accept)
     assert file.path.read_bytes() == TEXT.replace("\n", "\r\n").replace("200", "100").encode()
+    # Lines that are new end as the others do.
+    changes = [Change(("limits", "calls"), 7), Change(("usage", "names"), ["a", "b"])]
+    file.change([*changes, Change(("model",))], accept)
+    content = file.path.read_bytes().decode()
+    assert content.count("\n") == content.count("\r\n")
+    assert tomllib.loads(content)["limits"] == {"steps": 100, "calls": 7}
+
+
+def test_a_byte_order_mark_means_nothing_and_stays(tmp_path: Path) -> None:
+    file = ConfigFile(tmp_path)
+    file.path.write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
+    assert load(tmp_path, {}).default.model == "openai:gpt-5"
+    file.change([Change(("limits", "steps"), 100)], accept, revision=revision_of(TEXT))
+    new = TEXT.replace("200", "100")
+    assert file.path.read_bytes() == b"\xef\xbb\xbf" + new.encode()
+    assert load(tmp_path, {}).limits.steps == 100
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, overload
 
 import msgspec
@@ -11,6 +13,7 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app.host_client import HostClient
+from keryx.app.services.places import find_workspace
 from keryx.errors import DeveloperMustActError
 from keryx.ids import new_id
 from keryx.messages import Decision, File, Image, Mode, Reach, Reason
@@ -168,6 +171,9 @@ class SessionHandle:
 
     async def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
         """Send the session a command; returns once it is durable."""
+        if isinstance(workspace := fields.get("workspace"), str | Path):
+            folder = await self._host_client.to_thread(partial(find_workspace, workspace))
+            fields["workspace"] = str(folder)
         command = kind(command_id=new_id("c"), session_id=self.session_id, by=by, **fields)
         return await self._host_client.tell(command)
 
@@ -182,32 +188,10 @@ class SessionHandle:
         return await self._host_client.follow(self.session_id, after=after)
 
     async def _send(
-        self,
-        text: str,
-        mode: Mode,
-        *,
-        key: str | None,
-        wait: bool = False,
-        schema: str | None = None,
-        attended: bool = False,
-        attachments: Sequence[Image | File] = (),
-        workspace: str | None = None,
-        replaces: str | None = None,
-        revert: bool = False,
+        self, text: str, mode: Mode, *, attachments: Sequence[Image | File] = (), **fields: Any
     ) -> TurnHandle:
-        sent = await self.tell(
-            cm.SendMessage,
-            text=text,
-            mode=mode,
-            key=key,
-            wait=wait,
-            schema=schema,
-            attended=attended,
-            attachments=tuple(attachments),
-            workspace=workspace,
-            replaces=replaces,
-            revert=revert,
-        )
+        files = tuple(attachments)
+        sent = await self.tell(cm.SendMessage, text=text, mode=mode, attachments=files, **fields)
         assert isinstance(sent, Sent)
         return TurnHandle(self, sent)
 

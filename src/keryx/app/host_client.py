@@ -95,9 +95,9 @@ class HostClient:
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
         self._has_left = False
-        self._attached_memory = AttachedMemory(runtime, self._rescan_memory)
+        self._attached_memory = AttachedMemory(runtime, self._rescan_memory, self._read_config)
         self.memory: Final = MemoryClient(
-            lambda: self._attached_memory.beside(self._joined_host, self.store, self.config), models
+            lambda: self._attached_memory.beside(self._joined_host, self.store), models
         )
 
     async def tools_to_choose(self) -> Tools:
@@ -105,16 +105,18 @@ class HostClient:
         if self.tools.from_program:
             return self.tools
         await self._own_tools.refresh(names_in_use(self.tools))
-        with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
-            self.config = await self._runtime.bridge.to_thread(reload, self.config)
-        return with_named_sets(self.tools.plus(TOOLSET, self._own_tools.by_name), self.config)
+        tools = self.tools.plus(TOOLSET, self._own_tools.by_name)
+        return with_named_sets(tools, await self._read_config())
 
     async def tools_for(self, front_end: FrontEnd, profile: str) -> tuple[str, ...] | None:
         """Return the tools that this front end gives to new sessions; None: all tools."""
+        names = (await self._read_config()).profile(profile).toolsets.get(front_end)
+        return None if names is None else self.tools.usable(names)
+
+    async def _read_config(self) -> Config:
         with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
             self.config = await self._runtime.bridge.to_thread(reload, self.config)
-        names = self.config.profile(profile).toolsets.get(front_end)
-        return None if names is None else self.tools.usable(names)
+        return self.config
 
     async def diff(self, session_id: str) -> str:
         """Return a diff of all files that the session changed, against their present content."""
@@ -198,7 +200,6 @@ class HostClient:
 
     async def tell(self, command: cm.Command) -> Answer:
         """Send a command. It can be retried: a command takes effect once, by its id."""
-        command = cm.checked(command)
         return await self._request(lambda host: host.tell(command))
 
     async def view(self, session_id: str) -> SessionView:
@@ -274,10 +275,7 @@ class HostClient:
 
 
 class _Attempt:
-    """Work with one host, in a block. If the host ends, the block is left and the next host joined.
-
-    The code after the block then runs: it tries again.
-    """
+    """A block of work with one host. If that host ends, it is left with the next one joined."""
 
     __slots__ = ("_host", "_rejoin")
 

@@ -86,7 +86,7 @@ class HostTools:
     async def refresh(self, listing: Listing | None = None) -> None:
         """Load the user's own tools that have changed."""
         built_in = self._built_in
-        if built_in is None:
+        if built_in is None or (listing is not None and self.own.is_current(listing)):
             return
         await self.own.refresh(names_in_use(built_in), listing)
         shared = built_in.plus(TOOLSET, self.own.by_name)

@@ -25,7 +25,7 @@ from keryx.app.tools import Tools
 from keryx.config import DEFAULT, IN_MEMORY, Config, load
 from keryx.errors import DeveloperMustActError
 from keryx.ids import new_id
-from keryx.messages import ApprovalMode, File, Image
+from keryx.messages import ApprovalMode, Effort, File, Image
 from keryx.ports.model import Model
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -85,7 +85,7 @@ class Keryx:
                 runtime=runtime,
             )
             # A large library is imported while the tools load: part of that needs no interpreter.
-            runtime.bridge.start_thread(models.load, name="load")
+            models.loading = runtime.bridge.start_thread(models.load, name="load").future
             tools = await self._load_tools(config, runtime)
             host_client = HostClient(
                 config,
@@ -146,19 +146,26 @@ class Keryx:
         session_id: str | None = None,
         *,
         tools: Sequence[str] | None = None,
-        effort: str | None = None,
+        effort: Effort | None = None,
         personality: str | None = None,
         profile: str | None = None,
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> SessionHandle:
-        """Create a session, or open one by its id. All other arguments are for new sessions.
+        """Create a session, or open one by its id. All other arguments are for new sessions:
+        `DeveloperMustActError` if one is passed with an id; `change` the session instead.
 
         `tools` names the only tools of the session; empty: no tools. Default: those that the
         profile has for programs, or all of the host.
         """
         host_client, runtime = self.host_client, self._runtime
         assert runtime is not None
+        settings = (tools, effort, personality, profile, approvals)
+        if session_id is not None and (read_only or any(value is not None for value in settings)):
+            raise DeveloperMustActError(
+                f"the session {session_id!r:.80} has its settings; open it by its id alone, and "
+                "change them with session.change(...)"
+            )
         # An existing session has its own workspace.
         workspace, names = "", self._tool_names(tools)
         if session_id is None:

@@ -63,15 +63,19 @@ class OwnTools:
     def is_loaded(self) -> bool:
         return self._packages is not None
 
+    def is_current(self, listing: Listing) -> bool:
+        """Return whether everything is loaded as this listing has it."""
+        return self.is_loaded and listing == self._listing
+
     async def refresh(self, used_names: Collection[str], listing: Listing | None = None) -> None:
         """Load what has changed. `used_names` are names that no own tool may have."""
         if listing is None:
             listing = cast("Listing", await self._to_thread(partial(list_files, self.folder)))
+        if self.is_current(listing):
+            return
         packages = self._packages
         if packages is None:
             packages = await self._bounded(load_packages, "the entry points of packages")
-        elif listing == self._listing:
-            return
         old, files = self._listing.stamps, dict[str, Source]()
         for name, stamp in sorted(listing.stamps.items()):
             source = self._files.get(name)

@@ -10,6 +10,7 @@ import itertools
 import os
 import stat
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -53,8 +54,9 @@ def load_file(path: Path) -> tuple[Source]:
         sys.modules[name] = module
         exec(code, module.__dict__)  # noqa: S102 (the user wrote this file to be executed)
         return (Source(str(path), tuple(_tools_of(module)), module=name),)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (user code may raise anything)
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything)
         sys.modules.pop(name, None)
+        _raise_interrupt(error)
         return (Source(str(path), fault=_reason(error, str(path))),)
 
 
@@ -149,8 +151,16 @@ def _load_package(point: Any) -> Source:
         value: object = point.load()
         values = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
         return Source(label, tuple(as_tool(point.value, value) for value in values))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (code of others may raise anything)
+    except BaseException as error:  # noqa: BLE001 (code of others may raise anything)
+        _raise_interrupt(error)
         return Source(label, fault=_reason(error, ""))
+
+
+def _raise_interrupt(error: BaseException) -> None:
+    """Raise the interrupt of a person at the terminal; only the main thread gets one."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and isinstance(error, KeyboardInterrupt):
+        raise error
 
 
 def _reason(error: BaseException, path: str) -> str:

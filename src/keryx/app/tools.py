@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from keryx.config import Config, user_home
+from keryx.app.skill_folders import skill_folders
+from keryx.config import DEFAULT, Config, user_home
 from keryx.errors import InvalidToolError, UserMustActError
 from keryx.ports.tool import Tool, aliases_of, find_named
 from keryx.sandbox.policy import USER_SECRETS
@@ -22,8 +23,6 @@ from keryx.sandbox.policy import USER_SECRETS
 # Commands need these to find each other and to use the person's language; they get no others.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-SKILLS: Final = "skills"
-"""The folder of skills in the home."""
 OWN: Final = "own"
 """The set of the user's own tools."""
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -73,7 +72,7 @@ class Tools(msgspec.Struct, frozen=True):
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
             media=_media_settings(toolsets, config),
-            skills=config.settings_home / SKILLS,
+            skills=skill_folders(config, DEFAULT),
             memory=bool(config.memory.providers),
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
@@ -112,6 +111,7 @@ class Tools(msgspec.Struct, frozen=True):
             elif any(_is_of_server(name, server) for server in self.servers):
                 tool_names[name] = None
             elif name in names or not self.knows(name):
+                self.check_usable(name)
                 available = [*sorted(self.by_name), *sorted(self.sets), *sorted(self.named)]
                 close = difflib.get_close_matches(name, available, n=1)
                 hint = f" did you mean {close[0]!r}?" if close else ""
@@ -120,6 +120,15 @@ class Tools(msgspec.Struct, frozen=True):
                     f"choose one of: {', '.join(available)}"
                 )
         return tuple(tool_names)
+
+    def check_usable(self, name: str) -> None:
+        """Raise `UserMustActError` if this is a built-in tool or set that cannot work here."""
+        is_here = find_named(self.by_name, name) is not None or name in self.sets
+        if not (is_here or self.from_program) and name in _optional():
+            raise UserMustActError(
+                f"{name!r} cannot be used here: something that it needs is not installed, or not "
+                "configured; `keryx doctor` says what. What remembers needs a provider in [memory]"
+            )
 
     def usable(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return these names without those of tools that cannot work here."""

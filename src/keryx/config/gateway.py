@@ -9,6 +9,9 @@ import msgspec
 
 from keryx.models.requirements import check_address
 
+TelegramId = Annotated[int, msgspec.Meta(ge=1)]
+"""Of a person; groups have negative numbers."""
+WebhookId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -20,6 +23,9 @@ class TelegramConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The environment variable that holds the token, to keep the token out of files."""
     allow: tuple[int, ...] = ()
     """The numbers of the people who may talk to the bot. Others get nothing."""
+    owner: tuple[TelegramId, ...] = ()
+    """The numbers under which the owner of the home writes. Their private chats share memories and
+    sessions with the page and the terminal; everybody else has memories of their own."""
     sessions: Literal["chat", "topic", "person"] = "topic"
     """Whether a chat, each topic of it, or each person in it has a session of its own."""
     streaming: Literal["edits", "drafts", "off"] = "edits"
@@ -52,6 +58,8 @@ class WebhookConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secret_env: str = "KERYX_WEBHOOK_SECRET"  # noqa: S105 (the name of a variable)
     allow: tuple[str, ...] = ()
     """The ids of the people who may talk. Others get nothing."""
+    owner: tuple[WebhookId, ...] = ()
+    """The ids under which the owner of the home writes, as above."""
     sessions: Literal["chat", "topic", "person"] = "topic"
     turns_per_day: Limit | None = None
     tokens_per_day: Limit | None = None

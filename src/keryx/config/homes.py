@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from keryx.config.schema import ConfigurationError
+from keryx.config.schema import ConfigurationError, FileStamp
 
 _CHOOSE_HOME = "choose a folder with KERYX_HOME or --home"
 
@@ -63,10 +63,10 @@ def _required_user_home(env: Mapping[str, str]) -> Path:
     return home
 
 
-def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Return the modification time and size of a file, to notice a change; None: no such file."""
+def file_stamp(path: Path | str) -> FileStamp:
+    """Return the stamp of a file, to notice a change."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 (every turn looks at these files; a text is faster)
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,8 +14,10 @@ from keryx.models.servers.providers import CHAT, FORMATS, ROWS, Row, azure_addre
 
 OPENAI_URL: Final = ROWS["openai"].base_url
 SEEING: Final = (
-    *("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*", "*/gpt-4o*", "*/gpt-5*"),
-    *("*claude-*", "*gemini-*", "*grok-4*", "*pixtral*", "*llama-4*", "*gemma-3*", "*gemma3*"),
+    *("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3", "o3-pro*", "o3-20*", "o4*", "*-vl*", "*vision*"),
+    *("*/gpt-4o*", "*/gpt-4.1*", "*/gpt-5*", "*/o3", "*/o3-pro*", "*/o4*", "*claude-*"),
+    *("*gemini-*", "*grok-4*", "*pixtral*", "*llama-4*", "*gemma-3*", "*gemma3*"),
+    *("*gemma-4*", "*gemma4*", "mistral-medium*", "mistral-small-latest"),
 )
 """Patterns (* and ?) of models that can read images."""
 
@@ -30,7 +32,7 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name of the environment variable that holds the key, to keep the key out of files."""
     images: tuple[str, ...] = SEEING
     """Patterns (* and ?) of the models that can read images."""
-    windows: dict[str, int] = {}
+    windows: dict[str, Annotated[int, msgspec.Meta(ge=1)]] = {}
     """Context windows in tokens by pattern (* and ?), for models that are not public."""
     priced_as: str | None = None
     """For a server that forwards requests: the address of the provider whose prices apply."""

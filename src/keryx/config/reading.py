@@ -27,6 +27,7 @@ from keryx.config.schema import (
     ConfigurationError,
     Confined,
     Durability,
+    FileStamp,
     HonchoConfig,
     LimitsConfig,
     McpConfig,
@@ -45,6 +46,7 @@ from keryx.config.schema import (
 from keryx.config.toolsets import check_sets, unknown_name
 from keryx.config.users import CONFINED, USER_FILE, UserRecord, find_settings, limits_of, read_user
 from keryx.decoding import convert
+from keryx.ports.memory import profile_and_person
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
@@ -52,7 +54,9 @@ FILE: Final = "config.toml"
 MCP_FILE: Final = "mcp.json"
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The form of `config.toml`."""
+
     model: str | None = None
     models: ModelsConfig = msgspec.field(default_factory=ModelsConfig)
     durability: Durability = "normal"
@@ -84,12 +88,13 @@ def load(home: Path | str | None = None, environment: Mapping[str, str] | None =
     return _load(find_home(home, env), env)
 
 
-def check_text(config: Config, text: str) -> Config:
+def check_text(config: Config, text: str, *, label: str = "") -> Config:
     """Return the configuration as it would be with this text in `config.toml`.
 
-    `ConfigurationError` says why the text cannot be used. A wrong MCP server counts too.
+    `ConfigurationError` says why the text cannot be used, after the label, or else the path of the
+    file. A wrong MCP server counts too.
     """
-    new = _load(config.home, config.environment, text)
+    new = _load(config.home, config.environment, text, label)
     old_problems = set(config.mcp.problems)
     for problem in new.mcp.problems:
         if problem not in old_problems:
@@ -99,26 +104,28 @@ def check_text(config: Config, text: str) -> Config:
 
 def defaults() -> dict[str, Any]:
     """Return the values of all settings that no file names."""
-    values: dict[str, Any] = msgspec.to_builtins(_File())
+    values: dict[str, Any] = msgspec.to_builtins(FileConfig())
     return {**values, "models": {**values["models"], "compact_at": COMPACT_AT}}
 
 
 def reload(config: Config) -> Config:
     """Return the same object if the files have not changed, else read them again."""
-    if _stamps(config.home) == config.written:
+    if all(file_stamp(path) == stamp for path, stamp in config.stamps.items()):
         return config
     return _load(config.home, config.environment)
 
 
-def _load(home: Path, env: Mapping[str, str], text: str | None = None) -> Config:
-    stamps, user = _stamps(home), read_user(home)
+def _load(home: Path, env: Mapping[str, str], text: str | None = None, label: str = "") -> Config:
+    # Before anything is read: a file that changes meanwhile is then read again.
+    stamps = _stamps(home / USER_FILE)
     settings_home = find_settings(home)
-    path = settings_home / FILE
+    stamps |= _stamps(*(settings_home / name for name in (FILE, KEYS, MCP_FILE)))
+    user, path = read_user(home), settings_home / FILE
     file, keys = (
-        _parse(_read(path) if text is None else text, path),
+        _parse(_read(path) if text is None else text, label or str(path)),
         read_keys(settings_home / KEYS),
     )
-    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
+    profiles = {DEFAULT: ProfileConfig(), **_checked_names(file.profiles, path)}
     base = ProfileConfig(
         model=file.model or keys.model,
         models=file.models,
@@ -144,9 +151,19 @@ def _load(home: Path, env: Mapping[str, str], text: str | None = None) -> Config
         toolsets=check_sets(file.toolsets, file.profiles, settings_home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
-        written=stamps,
+        stamps=stamps,
         environment=env,
     )
+
+
+def _checked_names(profiles: dict[str, ProfileConfig], path: Path) -> dict[str, ProfileConfig]:
+    for name in profiles:
+        if profile_and_person(name)[1] is not None:
+            raise ConfigurationError(
+                f"{path}: the profile {name!r} is named like the memories of a person of the "
+                "gateway; give it a name without a slash"
+            )
+    return profiles
 
 
 def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) -> Profile:
@@ -197,7 +214,7 @@ def _memory(memory: MemoryConfig, env: Mapping[str, str], user: UserRecord | Non
     return msgspec.structs.replace(memory, honcho=honcho)
 
 
-def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
+def _mcp_servers(home: Path, file: FileConfig, env: Mapping[str, str]) -> ServerList:
     """Return the MCP servers of both files; of one name, that in `config.toml`."""
     stored = read_servers(home / MCP_FILE, env)
     if not file.mcp.servers:
@@ -205,7 +222,7 @@ def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
     return stored | parse_servers(file.mcp.servers, str(home / FILE), env)
 
 
-def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
+def _hooks(file: FileConfig, path: Path) -> tuple[HookSettings, ...]:
     if not file.hooks and file.hooks != {}:
         return ()
     try:
@@ -214,14 +231,13 @@ def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
         raise ConfigurationError(f"{path}: {error}; correct it") from error
 
 
-def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    files = (find_settings(home) / name for name in (FILE, KEYS, MCP_FILE))
-    return tuple(map(file_stamp, (home / USER_FILE, *files)))
+def _stamps(*files: Path) -> dict[str, FileStamp]:
+    return {str(file): file_stamp(file) for file in files}
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return ""
     except NotADirectoryError as error:
@@ -234,22 +250,22 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _parse(text: str, path: Path) -> _File:
+def _parse(text: str, label: str) -> FileConfig:
     if not text:
-        return _File()
+        return FileConfig()
     import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
 
     try:
-        return convert(tomllib.loads(text), _File)
+        return convert(tomllib.loads(text), FileConfig)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path} is not valid TOML: {error}; correct it") from error
+        raise ConfigurationError(f"{label} is not valid TOML: {error}; correct it") from error
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{path}: {_correction(str(error))}") from error
+        raise ConfigurationError(f"{label}: {_correction(str(error))}") from error
 
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$(.*)`)?")
 _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
-    "": _File,
+    "": FileConfig,
     "models": ModelsConfig,
     "providers": Provider,
     "limits": LimitsConfig,

@@ -36,15 +36,17 @@ class ConfigurationError(UserMustActError):
 
 Cost = Annotated[float, msgspec.Meta(ge=0, le=1_000_000_000)]
 """US dollars."""
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits that end a turn. Costs are in US dollars; None: no limit."""
 
-    steps: int | None = 200
-    tokens: int | None = None
+    steps: Count | None = 200
+    tokens: Count | None = None
     """Per turn, as are `steps` and `seconds`."""
-    seconds: float | None = None
+    seconds: Seconds | None = None
     cost_per_turn: Cost | None = None
     cost_per_session: Cost | None = None
     cost_per_day: Cost | None = None
@@ -64,7 +66,7 @@ class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
-    expires: float | None = None
+    expires: Seconds | None = None
     """Seconds after which an approval expires."""
 
 
@@ -212,6 +214,10 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
 
 
+FileStamp = tuple[int, int] | None
+"""The modification time and size of a file; None: there is no such file."""
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one profile, merged with the general ones."""
 
@@ -257,8 +263,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The MCP servers, from `config.toml` and `mcp.json`, and what is wrong with others."""
     is_model_written: bool
     """Whether KERYX_MODEL or `config.toml` names the model: then no choice on the page counts."""
-    written: tuple[tuple[int, int] | None, ...]
-    """The modification time and size of each file, to notice a change."""
+    stamps: Mapping[str, FileStamp]
+    """The stamp of each file that was read, by its path, to notice a change."""
     environment: Mapping[str, str]
     """The environment variables that were read, for reading the files again."""
 

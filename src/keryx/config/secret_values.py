@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from keryx.config import gateway
@@ -29,11 +30,7 @@ def secrets_of(config: Config) -> dict[str, str]:
                 if label in secrets:
                     label = f"{label} ({profile_name})"
                 secrets[label] = provider.api_key
-    for name, server in config.mcp.servers.items():
-        for variable, value in {**server.env, **server.headers}.items():
-            if SECRET_NAME.search(variable.replace("-", "_")) or variable.lower() in SECRET_HEADERS:
-                # Of "Bearer abc" the second word is the secret.
-                secrets[f"{variable} of {name}"] = value.rpartition(" ")[2]
+    secrets.update(_secrets_of_servers(config))
     web = config.tools.web
     for label, key in (
         (web.brave_api_key_env, web.brave_api_key),
@@ -44,3 +41,13 @@ def secrets_of(config: Config) -> dict[str, str]:
         if key and key not in values:
             secrets[label if label not in secrets else f"{label} (config.toml)"] = key
     return {label: value for label, value in secrets.items() if value}
+
+
+def _secrets_of_servers(config: Config) -> Iterator[tuple[str, str]]:
+    for name, server in config.mcp.servers.items():
+        if server.oauth is not None and server.oauth.client_secret:
+            yield f"client_secret of {name}", server.oauth.client_secret
+        for variable, value in {**server.env, **server.headers}.items():
+            if SECRET_NAME.search(variable.replace("-", "_")) or variable.lower() in SECRET_HEADERS:
+                # Of "Bearer abc" the second word is the secret.
+                yield f"{variable} of {name}", value.rpartition(" ")[2]

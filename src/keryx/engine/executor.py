@@ -177,8 +177,7 @@ class Executor:
             parent=parent,
         )
         call.effects = effects
-        if environment.programs is not None:
-            call.raw = arguments
+        call.raw = arguments
         if expects_review(call):
             call.reviewed = self._loop.create_future()
         return call
@@ -274,6 +273,8 @@ class Executor:
         call.refuse_if_cancelled()
         call.phase = "running"
         call.started_at = call.scope.clock.monotonic()
+        if call.environment.programs is None:
+            call.raw = None  # only a person who is asked, or a hook, reads it; it may be large
         if call.tool.timeout is not None:
             call.cancel_after(call.tool.timeout)
         context = CallContext(call, self._nest, self._starts_of(call))

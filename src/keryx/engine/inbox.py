@@ -15,6 +15,7 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.command_checks import checked
 from keryx.engine.answer_schema import check_schema
 from keryx.engine.approvals.answers import Answers
 from keryx.engine.log.dedup import Dedup, row_of
@@ -46,15 +47,19 @@ class Inbox:
         self._turn_queue = turn_queue
         self._sent = _sent_messages(log)
         self._dedup = Dedup(context.services.store, context.log, context.fold.session_id)
-        self._answers = Answers(context, self._dedup)
+        self._answers = Answers(
+            context.services, context.fold, context.log, context.answers, self._dedup
+        )
         self._user_calls = UserCalls(context, self._dedup)
         self._reverts = Reverts(context, self._dedup)
-        self._variants = Variants(context, self._dedup, self._reverts)
-        self._cancels = Cancels(context, turn_queue, self._dedup, self._user_calls)
+        self._variants = Variants(context.fold, context.log, self._dedup, self._reverts)
+        self._cancels = Cancels(
+            context.fold, context.log, turn_queue, self._dedup, self._user_calls
+        )
 
     async def tell(self, command: cm.Command) -> Answer:
         """Handle a command; return once it is durable. `InvalidCommandError` if it is malformed."""
-        command = cm.checked(command)
+        command = checked(command)
         if isinstance(command, cm.SendMessage | cm.ChangeMessage) and command.text:
             # Before anything else: not even the inbox may contain a secret.
             text = self._context.services.redactor.text(command.text)
@@ -128,8 +133,9 @@ class Inbox:
         if command.schema is not None:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
         if command.options is not None:
-            check_client_tools(command.options.client_tools)
-        await self._context.files.store_attachments(command.attachments)
+            check_client_tools(command.options)
+        if command.attachments:
+            await self._context.files.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
             prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace, command.text)
         if command.replaces is not None:
@@ -208,7 +214,7 @@ class Inbox:
             case cm.UndoTurn() | cm.RestoreTurn():
                 return await self._undo_or_restore(command)
             case cm.ForkSession():
-                return await fork(self._context, self._dedup, command)
+                return await fork(self._context.services, self._context.log, self._dedup, command)
             case cm.CompactContext():
                 return await self._compact(command)
             case cm.SetDraft():
@@ -243,6 +249,10 @@ class Inbox:
         row = row_of(command)
         if await self._dedup.was_taken(row):
             return await self._answer()
+        if isinstance(command, cm.ChangeSession) and isinstance(command.model, str):
+            own = self._context.fold.settings.profile
+            # `ModelError` if no turn could ask it. Whether its key is right, only its server knows.
+            self._context.services.model(command.model, command.profile or own)
         if isinstance(command, cm.ChangeMessage) and command.attachments:
             await self._context.files.store_attachments(command.attachments)
         match command:

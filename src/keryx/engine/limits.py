@@ -28,7 +28,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def has_money(self) -> bool:
-        """Whether there is a limit that the ledger of the host has to check."""
+        """Whether there is a limit that the host has to check before a request."""
         tokens = (self.tokens_per_session, self.tokens_per_day)
         return self.has_cost or any(limit is not None for limit in tokens)
 

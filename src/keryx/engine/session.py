@@ -28,10 +28,11 @@ from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.rebuild import folded
 from keryx.engine.log.views import view_of
 from keryx.engine.memory.outbox_rows import OutboxRows
+from keryx.engine.money.spending import NOTED
 from keryx.engine.session_context import EVENT_WEIGHT, HostServices, SessionContext, report
 from keryx.engine.session_files import SessionFiles
 from keryx.engine.turns.turn_queue import TurnQueue
-from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
+from keryx.errors import AlreadyTakenError, DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.store import Commit
 from keryx.ports.view import SessionView
@@ -56,6 +57,8 @@ class Opening(msgspec.Struct, frozen=True):
     read_only: bool = False
     brought: tuple[str, ...] = ()
     parent: ev.ParentCall | None = None
+    person: str | None = None
+    """For whom it is; None: for the owner of the home."""
 
 
 class Session:
@@ -187,8 +190,8 @@ class Session:
         context.scope.cancel("shutdown", by="close")
         async with AsyncExitStack() as stack:  # runs from the last to the first, whatever fails
             stack.callback(context.scope.close)
-            if context.services.ledger is not None:
-                stack.callback(context.services.ledger.close, context.fold)
+            if context.services.spending is not None:
+                stack.callback(context.services.spending.close, context.fold)
             if end_readers is not None:
                 stack.callback(end_readers)
             stack.push_async_callback(context.log.close)
@@ -208,8 +211,12 @@ class Session:
                 await self._inbox.wait_calls_ended()
 
     async def _wait_durable(self) -> None:
-        with suppress(KeryxError):  # a log that failed is read again at the next start
+        try:
             await self._context.log.wait_durable()
+        except Exception:
+            # A log that failed, whatever the cause, is read again when the session is next opened.
+            if self._context.log.broken is None:
+                raise
 
 
 def _open_log(
@@ -248,7 +255,8 @@ def _open_log(
         on_broken=on_broken,
         outbox_row=None if rows is None else rows.row_of,
         on_outbox=None if rows is None else rows.wake,
-        on_fact=None if services.ledger is None else services.ledger.note,
+        on_fact=None if services.spending is None else services.spending.note,
+        noted=NOTED,
     )
 
 
@@ -280,6 +288,6 @@ def _context(
         workers,
     )
     hub.set_snapshot(context.snapshot)
-    if services.ledger is not None:
-        services.ledger.open(fold)
+    if services.spending is not None:
+        services.spending.open(fold)
     return context

@@ -31,7 +31,7 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.memory.session_memory import CallsMemory
 from keryx.engine.memory.session_search import search_sessions
-from keryx.engine.money.ledger import Ledger
+from keryx.engine.money.spending import Spending
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
 from keryx.events import (
@@ -82,7 +82,6 @@ class PromptParts(msgspec.Struct, frozen=True):
 
 
 async def no_prompt_parts(settings: Settings, workspace: str) -> PromptParts:
-    """Return no prompt parts."""
     del settings, workspace
     return PromptParts()
 
@@ -160,10 +159,16 @@ class HostServices(msgspec.Struct, kw_only=True):
     redactor: Redactor = NO_SECRETS
     """Removes the values of secrets from texts."""
     limits: Limits = msgspec.field(default_factory=Limits)
-    ledger: Ledger | None = None
+    spending: Spending | None = None
     """What the sessions spend, and whether they may spend more; None: nothing limits that."""
     resume_guard: ResumeGuard = msgspec.field(default_factory=ResumeGuard)
     tool_specs: ToolSpecs = msgspec.field(default_factory=ToolSpecs)
+
+    def redact_with(self, redactor: Redactor) -> None:
+        """Remove these secrets from now on."""
+        self.redactor = redactor
+        if self.memory is not None:
+            self.memory.redact_with(redactor.text)
 
 
 class SessionContext(msgspec.Struct):
@@ -201,17 +206,15 @@ class SessionContext(msgspec.Struct):
         running = self.running_calls.running()
         compacting = () if self.compacting is None else (self.compacting,)
         events = compacting if self.reply is None else (*compacting, self.reply())
-        if not running:
-            return events
-        return (
-            *events,
-            CallsSnapshot(
+        if running:
+            snapshot = CallsSnapshot(
                 session_id=self.fold.session_id,
                 at=self.services.clock.wall(),
                 after=self.hub.last,
                 running=running,
-            ),
-        )
+            )
+            events = (*events, snapshot)
+        return events
 
     def report(self, name: str, error: BaseException) -> None:
         """Report a defect in this session."""
@@ -235,7 +238,8 @@ class SessionContext(msgspec.Struct):
             search_sessions,
             self.services.store,
             self.services.memory,
-            MemoryScope(settings.profile, str(workspace)),
+            MemoryScope(settings.memory_profile, str(workspace)),
+            settings.person,
         )
         if self.services.agents is not None:
             turn = self.fold.turn
@@ -261,12 +265,12 @@ class SessionContext(msgspec.Struct):
     @property
     def has_budget(self) -> bool:
         """Whether a limit must be checked before each request."""
-        return self.services.ledger is not None and self.services.ledger.is_active
+        return self.services.spending is not None and self.services.spending.is_active
 
     async def check_budget(self) -> None:
         """Raise `ModelError` if a limit for money or tokens does not allow another request."""
-        if self.services.ledger is not None:
-            await self.services.ledger.check(self.fold)
+        if self.services.spending is not None:
+            await self.services.spending.check(self.fold)
 
     def _log_usage(
         self, call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None

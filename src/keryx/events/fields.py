@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -37,6 +37,10 @@ AbandonCause = Literal["crash", "error", "interrupt", "steer", "timeout", "shutd
 """Why a reply was abandoned. A steer or an interrupt abandons only a reply without text."""
 
 
+MOST_TOKENS: Final = 1 << 40
+"""Far more than any reply has; a server that reports more does not count tokens."""
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens as the provider counted them; cached and reasoning ones are included."""
 
@@ -44,6 +48,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether these can be counts of one reply; sums of others could not be stored."""
+        counts = (self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens)
+        return all(0 <= count <= MOST_TOKENS for count in counts)
 
 
 class ContextSize(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,6 +79,9 @@ class SessionOpened(Logged, frozen=True, kw_only=True, tag="session.opened"):
     fork: ForkPoint | None = None
     brought: tuple[str, ...] = ()
     """Those of its tools (`tool:NAME`) and its model (`model:NAME`) that only its program has."""
+    person: str | None = None
+    """For whom the session is, such as `telegram:42`: it reaches their memories and sessions only.
+    It never changes. None: the owner of the home."""
 
 
 class SessionChanged(Logged, frozen=True, kw_only=True, tag="session.changed"):

@@ -53,9 +53,11 @@ class MemoryChanged(Logged, frozen=True, kw_only=True, tag="memory.changed"):
 class MemoryRecalled(InTurn, frozen=True, kw_only=True, tag="memory.recalled"):
     """The memories that the model is given with this turn's first message.
 
-    `late`: providers that did not answer within the time that a turn waits for them.
+    `late`: providers that did not answer within the time that a turn waits for them. `call_id`: a
+    call of the turn has found them instead; then only those are named that lower the turn's trust.
     """
 
     memories: tuple[RecalledMemory, ...] = ()
     late: tuple[str, ...] = ()
     waited: float = 0.0
+    call_id: str | msgspec.UnsetType = msgspec.UNSET

@@ -6,6 +6,7 @@ encode the history again at every step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import msgspec
 
 from keryx.errors import ModelError
 from keryx.events import ErrorKind, Usage
-from keryx.messages import Message
+from keryx.messages import Message, ToolChoice
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -31,6 +32,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     history: Sequence[bytes]
     """The messages, each encoded by `Model.encode`, in the order that the API demands."""
     tools: Sequence[ToolSpec] = ()
+    tool_choice: ToolChoice | None = None
+    """Which of the tools the reply must call; None: the model chooses whether it calls any."""
     effort: str | None = None
     max_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
@@ -96,6 +99,13 @@ class Finished(msgspec.Struct, frozen=True):
     model: str = ""
     cost: float | None = None
     """In US dollars, if the price of that model is known."""
+
+    def __post_init__(self) -> None:
+        """Drop counts and a cost that cannot be: they come from outside."""
+        if self.usage is not None and not self.usage.is_possible:
+            msgspec.structs.force_setattr(self, "usage", None)
+        if self.cost is not None and not 0 <= self.cost < math.inf:
+            msgspec.structs.force_setattr(self, "cost", None)
 
 
 Piece = TextPiece | ReasoningPiece | CallPiece | OpaquePiece | Retrying | Switching | Finished

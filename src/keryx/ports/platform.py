@@ -153,7 +153,8 @@ class FateUnknownError(NobodyMustActError):
 class MessageRefusedError(NobodyMustActError):
     """The platform will never take this message.
 
-    `is_gone`: the message to edit does not exist. `is_format`: it may take the text alone.
+    `is_gone`: the message to edit does not exist. `is_format`: it may take the text alone,
+    or the file as a document.
     """
 
     def __init__(self, text: str, *, is_gone: bool = False, is_format: bool = False) -> None:
@@ -180,6 +181,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a repeated `key` is one message, so that a send of unknown fate can be repeated."""
     largest_download: int | None = None
     """Bytes."""
+    longest_text: int | None = None
+    """UTF-16 units of one message."""
 
 
 Take = Callable[[Sequence[Update]], Awaitable[None]]

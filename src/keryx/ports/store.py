@@ -111,6 +111,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     parent: ParentCall | None = None
     """The call that this session was opened by, if it is a child agent's."""
     tags: tuple[str, ...] = ()
+    person: str | None = None
+    """For whom it is; None: for the owner of the home."""
 
 
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,12 +178,14 @@ class Store(UsageSums, Protocol):
         archived: bool | None = False,
         parent: str | None = "",
         tag: str | None = None,
+        person: str | None = None,
     ) -> list[SessionRow]:
         """Return sessions, last changed first: those that are archived, or not, or both (None).
 
         They were changed before the position `before`, and after the position `after`. `parent` is
         a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
-        all sessions. With `tag`, only those that have it, in any case.
+        all sessions. With `tag`, only those that have it, in any case. `person` is the one for whom
+        they are; empty: only sessions of the owner of the home; None: of everybody.
         """
         ...
 
@@ -216,8 +220,12 @@ class Store(UsageSums, Protocol):
         """A session in the list, and all that was spent in it up to the row's `last_seq`."""
         ...
 
-    async def search(self, words: str, *, limit: int = 20) -> list[Found]:
+    async def search(
+        self, words: str, *, limit: int = 20, person: str | None = None
+    ) -> list[Found]:
         """Where all these words stand, in what was said, answered and done with tools.
+
+        With a `person`, only the sessions that are for them are searched; None: all.
 
         Case, accents and signs do not matter. The last word may be the beginning of one, unless
         something follows it. Best first: where the words stand as they were typed; then the order

@@ -1,4 +1,4 @@
-"""The part of a store that sums up what was used: tokens, money, and calls of tools.
+"""The part of a store that sums up what was used: tokens, money, turns, and calls of tools.
 
 The sums are projections of the logs. Only what a deleted session used is kept without its log,
 and without its name: money that was spent stays spent.
@@ -66,6 +66,17 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class TurnCount(msgspec.Struct, frozen=True, kw_only=True):
+    """The turns of one session that ended in a quarter of an hour."""
+
+    session_id: str
+    at: float
+    turns: int
+    """Those that had started, whatever became of them."""
+    failed: int
+    """Those that ended as `failed` or `parked`."""
+
+
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """A sum of what was used. `logs` says how far it reaches: the last fact of some sessions."""
 
@@ -108,6 +119,16 @@ class UsageSums(Protocol):
         until: float | None = None,
     ) -> list[ToolUse]:
         """Return the calls of tools in their smallest parts: from `since`, and before `until`."""
+        ...
+
+    async def turn_counts(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[TurnCount]:
+        """Return the turns in their smallest parts: from `since`, and before `until`."""
         ...
 
     async def spent(

@@ -29,7 +29,7 @@ class Address(msgspec.Struct, frozen=True):
     """How another process finds a tool: a function ("package.module:name") and its arguments."""
 
     finder: str
-    told: tuple[str, ...]
+    finder_args: tuple[str, ...]
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from keryx import app
 from keryx.errors import DeveloperMustActError
-from keryx.messages import ApprovalMode, File, Image
+from keryx.messages import ApprovalMode, Effort, File, Image
 from keryx.ports.model import Model
 from keryx.ports.tool import Tool
 from keryx.sync.caller import Caller
@@ -83,13 +83,14 @@ class Keryx:
         session_id: str | None = None,
         *,
         tools: Sequence[str] | None = None,
-        effort: str | None = None,
+        effort: Effort | None = None,
         personality: str | None = None,
         profile: str | None = None,
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> Session:
-        """Create a session, or open one by its id. All other arguments are for new sessions.
+        """Create a session, or open one by its id. All other arguments are for new sessions:
+        `DeveloperMustActError` if one is passed with an id; `change` the session instead.
 
         `tools` names the only tools of the session; empty: no tools. Default: those that the
         profile has for programs, or all of the host.

@@ -32,12 +32,14 @@ class Logs:
         archived: bool | None = False,
         parent: str | None = "",
         tag: str | None = None,
+        person: str | None = None,
     ) -> list[SessionRow]:
         """Return sessions, last changed first: those that are archived, or not, or both (None).
 
         They were changed before the position `before`, and after the position `after`. `parent` is
         a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
-        all sessions. With `tag`, only those that have it, in any case.
+        all sessions. With `tag`, only those that have it, in any case. `person` is the one for whom
+        they are; empty: only sessions of the owner of the home; None: of everybody.
         """
         return self._call(
             self._store.sessions,
@@ -47,6 +49,7 @@ class Logs:
             archived=archived,
             parent=parent,
             tag=tag,
+            person=person,
         )
 
     def tags(self) -> list[TagCount]:
@@ -82,15 +85,17 @@ class Logs:
         """A session in the list, and all that was spent in it up to the row's `last_seq`."""
         return self._call(self._store.account, session_id)
 
-    def search(self, words: str, *, limit: int = 20) -> list[Found]:
+    def search(self, words: str, *, limit: int = 20, person: str | None = None) -> list[Found]:
         """Where all these words stand, in what was said, answered and done with tools.
+
+        With a `person`, only the sessions that are for them are searched; None: all.
 
         Case, accents and signs do not matter. The last word may be the beginning of one, unless
         something follows it. Best first: where the words stand as they were typed; then the order
         of the list of sessions, last facts first. What was undone or deleted is not found. What was
         committed is found at once, as long as little is still to be indexed (see `covered`).
         """
-        return self._call(self._store.search, words, limit=limit)
+        return self._call(self._store.search, words, limit=limit, person=person)
 
     def covered(self) -> Covered:
         """Return up to which commit a search finds everything."""

@@ -15,8 +15,7 @@ from keryx.sync.caller import Caller
 if TYPE_CHECKING:
     from keryx.memory.changes.curation import MemoryPage
     from keryx.memory.changes.forgetting import Forgotten
-    from keryx.memory.deliveries import FailedDelivery
-    from keryx.memory.service import ProviderState
+    from keryx.memory.deliveries import FailedDelivery, ProviderState
 
 
 class Memories:
@@ -112,7 +111,10 @@ class Memories:
         )
 
     def undo(self, operation: str) -> bool:
-        """Take back a consolidation, by the id in its report. False: there is nothing to undo."""
+        """Take back a consolidation, by the id in its report, or bring a removed memory back.
+
+        False: there is nothing to undo.
+        """
         return self._call(self._memory.undo, operation)
 
     def export(self, profile: str | None = None) -> Sequence[Memory]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import filterfalse
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
@@ -15,6 +14,7 @@ from keryx.aio.bridge import Bridge
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
+from keryx.app.host.guests.temporary_sessions import delete_abandoned
 from keryx.app.host.homes.home import GuestRegistration, Home
 from keryx.app.host.session_feed import SessionFeed
 from keryx.app.host.socket_protocol import NewSession
@@ -37,7 +37,7 @@ from keryx.ports.store import Store
 from keryx.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from keryx.memory.service import MemoryService
+    from keryx.app.memory_hosting.guarded_memory import GuardedMemory
 
 STORE_THREADS: Final = 8
 """One writes, the others read."""
@@ -63,7 +63,7 @@ class LocalHost:
         tools: Tools,
         config: Config,
         rules: RuleBook,
-        memory: MemoryService | None,
+        memory: GuardedMemory | None,
         titles: bool,
     ) -> None:
         self.store, self.memory = store, memory
@@ -151,7 +151,7 @@ class LocalHost:
     async def become_owner(self, home: Home, *, resume: bool) -> None:
         """Own the home. Its guests keep the sessions that they host."""
         # Read before the guests are asked: a guest asks the owner before it opens another session.
-        unfinished = await self.peers.unfinished_sessions(home, self.store, resume=resume)
+        unfinished, abandoned = await self.peers.left_sessions(home, self.store, resume=resume)
         try:
             await self.peers.become_owner(home, self.store)
         except BaseException:
@@ -159,7 +159,8 @@ class LocalHost:
             raise
         if self.memory is not None:
             await self.memory.start()
-        await self.resume([*filterfalse(self.peers.is_hosted_by_guest, unfinished)])
+        await delete_abandoned(self, abandoned, self._runtime.bridge)
+        await self.resume(await self.peers.without_host(unfinished, self.store))
 
     async def resume(self, unfinished: Sequence[str]) -> None:
         """Resume the sessions that an earlier host left unfinished."""
@@ -191,6 +192,7 @@ class LocalHost:
             approvals=request.approvals,
             read_only=request.read_only,
             brought=brought,
+            person=request.person,
         )
         await self._dispatch.session(request.session_id, opening)
 
@@ -207,16 +209,13 @@ class LocalHost:
 
     async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
         """Delete everything of the session. False: there was no such session."""
-        for child in await self.store.sessions(
-            parent=session_id, archived=None, limit=MOST_CHILDREN
-        ):
+        children = await self.store.sessions(parent=session_id, archived=None, limit=MOST_CHILDREN)
+        for child in children:
             await self.delete(child.session_id, keep_memory=keep_memory)
         await self._dispatch.stop_hosting(session_id)
         if self.memory is not None:
-            # Taken in first: with the session its rows of the outbox are gone.
-            await self.memory.take_in()
-            if not keep_memory:
-                await self.memory.forget_session(session_id)
+            # First: with the session its rows of the outbox are gone.
+            await self.memory.forget_session(session_id, keep=keep_memory)
         deleted = await self.store.delete(session_id)
         self._feed.note(session_id)
         return deleted

@@ -16,7 +16,7 @@ from keryx.app.host.homes.home import STORE, HomeTakenError
 from keryx.app.host.homes.host_address import HostAddress
 from keryx.app.host.remote_stream import RemoteReader, RemoteStream, hang_up, to_local_error
 from keryx.app.trust.trusted_folders import TrustedFolder
-from keryx.errors import DeveloperMustActError
+from keryx.command_checks import checked
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -62,10 +62,7 @@ class RemoteHost:
         await _call(self._peer, socket_protocol.OPEN, socket_protocol.encode_value(request))
 
     async def tell(self, command: cm.Command) -> Answer:
-        try:
-            body = cm.encode(command)
-        except (TypeError, ValueError) as error:
-            raise DeveloperMustActError(f"{type(command).__name__}: {error}") from error
+        body = cm.encode(checked(command))
         return socket_protocol.decode_answer(await _call(self._peer, socket_protocol.TELL, body))
 
     async def watch(self, session_id: str, *, after: int) -> Watching:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.decoding import convert, json_decoder
 from keryx.errors import DeveloperMustActError
-from keryx.messages import ApprovalMode
+from keryx.messages import EFFORT_ADVICE, ApprovalMode, Effort
 from keryx.ports.dispatch import Answer, Change
+from keryx.ports.memory import PERSON
 from keryx.ports.view import SessionView
 
 HELLO: Final = "hello"
@@ -34,8 +36,11 @@ CATCH_UP: Final = "catch_up"
 # Of a process with a temporary session:
 HOLD: Final = "hold"
 
-VERSION: Final = 3
+# A host that does not know of a field drops it: sessions of the gateway would be for the owner.
+VERSION: Final = 4
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
+# An id of two hundred letters may need twelve signs for each.
+LONGEST_PERSON: Final = 3_000
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -54,12 +59,14 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     tools: tuple[str, ...] | None = None
     personality: str | None = None
-    effort: str | None = None
+    effort: Effort | None = None
     profile: str | None = None
     title: str = ""
     archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    person: Annotated[str, Meta(pattern=rf"\A{PERSON}\Z", max_length=LONGEST_PERSON)] | None = None
+    """For whom the session is; None: for the owner of the home."""
     for_others: bool = False
     """Whether another process than the host's own asks for the session."""
 
@@ -73,8 +80,9 @@ def checked(request: NewSession) -> NewSession:
         converted = convert(msgspec.structs.asdict(request), NewSession)
         encode_value(converted)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
+        choice = f"; {EFFORT_ADVICE}" if "`$.effort`" in str(error) else ""
         raise DeveloperMustActError(
-            f"the session was not opened, because an argument is wrong: {error}"
+            f"the session was not opened, because an argument is wrong: {error}{choice}"
         ) from error
     return converted
 

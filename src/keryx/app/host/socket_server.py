@@ -206,7 +206,7 @@ class _Connection:
         return socket_protocol.encode_value(is_deleted)
 
     async def _delete_on_disconnect(self, session_id: str) -> None:
-        """Never return: delete the session when the caller disconnects.
+        """Never return: delete the session when the caller disconnects; its memories stay.
 
         If this host ends instead, the caller asks the next one.
         """
@@ -214,7 +214,7 @@ class _Connection:
             await asyncio.get_running_loop().create_future()
         finally:
             if not self._ending.is_set():
-                await self._host.delete(session_id)
+                await self._host.delete(session_id, keep_memory=True)
 
     async def _send_changes(self, call: Call, request: socket_protocol.ChangesRequest) -> None:
         async with aclosing(self._host.changes(request.after)) as changes:

@@ -78,16 +78,15 @@ def _provider_of(name: str, providers: Mapping[str, Provider]) -> tuple[Provider
         if not row.keys:
             return Provider(row.base_url), model  # a server on this machine needs no configuration
         raise provider_missing(name, provider, *filter(None, (row.address, row.keys[0])))
-    if not providers:
-        raise not_configured()
     if not name:
-        raise not_named(providers)
+        raise not_named(providers) if providers else not_configured()
     settings = providers.get(provider)
     if settings is None or not model:
-        configured = ", ".join(sorted(providers))
+        configured = ", ".join(sorted(providers)) or "none"
         raise ModelError(
-            "not_configured",
+            "model_not_found",
             f"the model {name!r} is not configured",
-            f"write provider:name; configured providers are {configured}",
+            f"write provider:name; configured providers: {configured}; `keryx models providers` "
+            "lists those that only need a key",
         )
     return settings, model

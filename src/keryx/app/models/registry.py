@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
@@ -64,6 +65,8 @@ class Models:
         """The models that this program brings, by name."""
         if requested is not None and not isinstance(requested, str):
             self._of_program[requested.name] = requested
+        self.loading: asyncio.Future[None] | None = None
+        """Is done when `load` has ended; None: nothing is being loaded."""
         self._cache: dict[tuple[str, str], Model] = {}
         self._compact_at: dict[str, float] = {}
 
@@ -203,6 +206,12 @@ class Models:
             adapter(provider.wire_format)
         elif name == LOCAL:
             importlib.import_module("aiohttp")
+
+    async def wait_loaded(self) -> None:
+        """Return when `load` has ended: an import on the loop would block it for as long."""
+        if self.loading is not None:
+            await asyncio.wait([self.loading])
+            self.loading = None
 
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""

@@ -8,6 +8,7 @@ from keryx.app.models import NOT_CHAT, Models
 from keryx.config import Config
 from keryx.engine.log.state import Settings
 from keryx.engine.session_context import PromptParts
+from keryx.models.servers.providers import row_at
 
 ToThread = Callable[[Callable[[], None]], Awaitable[None]]
 
@@ -65,5 +66,7 @@ class KnownPrices:
         provider = self._config().profile(settings.profile).providers.get(provider_name)
         if provider is None:
             return True  # a script costs nothing, and any other name has no provider to ask
-        address = provider.public_address
+        row, address = row_at(provider.base_url), provider.public_address
+        if row is not None and row.quirks.reports_cost:
+            return True
         return address is not None and self._models.prices.of(address, model).is_known

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeVar, get_args
 
 import msgspec
 
-from keryx.ports.usage import ToolUse, UsageCell
+from keryx.ports.usage import ToolUse, TurnCount, UsageCell
 
 Grouping = Literal["day", "model", "purpose", "session", "tool"]
 """Tokens and costs belong to no tool; calls belong to no model and to no purpose."""
@@ -33,6 +33,10 @@ class UsageGroup(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars; None: at least one request has no known cost."""
     known_cost: float
     """The costs that are known."""
+    turns: int | None
+    """Turns that ended; None by model and by purpose, because a turn belongs to none of them."""
+    failed_turns: int | None
+    """Those of them that failed."""
     first_token: float | None
     """The mean of the seconds until the first token; None: it is not known of any request."""
 
@@ -62,21 +66,22 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     all_tools: ToolGroup
 
 
-Cell = TypeVar("Cell", UsageCell, ToolUse)
+Cell = TypeVar("Cell", UsageCell, ToolUse, TurnCount)
 
 
 def report(
     by: Grouping,
     cells: Sequence[UsageCell],
     uses: Sequence[ToolUse],
+    turns: Sequence[TurnCount],
     zone: tzinfo | None = None,
 ) -> UsageReport:
     """Return the groups in the order of their names. Days are those of `zone`; None: of here."""
 
-    def day(cell: UsageCell | ToolUse) -> str:
+    def day(cell: UsageCell | ToolUse | TurnCount) -> str:
         return day_of(cell.at, zone)
 
-    def session(cell: UsageCell | ToolUse) -> str:
+    def session(cell: UsageCell | ToolUse | TurnCount) -> str:
         return cell.session_id or DELETED
 
     names_of_usage: dict[Grouping, Callable[[UsageCell], str]] = {
@@ -90,13 +95,18 @@ def report(
         "session": session,
         "tool": lambda use: use.tool,
     }
-    usage = _grouped(cells, names_of_usage.get(by))
+    names_of_turns: dict[Grouping, Callable[[TurnCount], str]] = {"day": day, "session": session}
+    usage = dict(_grouped(cells, names_of_usage.get(by)))
+    ended = dict(_grouped(turns, names_of_turns.get(by)))
     tools = _grouped(uses, names_of_calls.get(by))
     return UsageReport(
         by=by,
-        usage=tuple(_sum(name, group) for name, group in usage),
+        usage=tuple(
+            _sum(name, usage.get(name, ()), ended.get(name, ()) if by in names_of_turns else None)
+            for name in sorted({*usage, *ended})
+        ),
         tools=tuple(_sum_calls(name, group) for name, group in tools),
-        total=_sum("", cells),
+        total=_sum("", cells, turns),
         all_tools=_sum_calls("", uses),
     )
 
@@ -140,7 +150,7 @@ def _sum_calls(name: str, uses: Sequence[ToolUse]) -> ToolGroup:
     )
 
 
-def _sum(name: str, cells: Sequence[UsageCell]) -> UsageGroup:
+def _sum(name: str, cells: Sequence[UsageCell], turns: Sequence[TurnCount] | None) -> UsageGroup:
     known_cost = sum(cell.cost for cell in cells)
     timed = sum(cell.timed for cell in cells)
     return UsageGroup(
@@ -153,5 +163,7 @@ def _sum(name: str, cells: Sequence[UsageCell]) -> UsageGroup:
         # If one cost is unknown, the sum is unknown; it must not look smaller than it is.
         cost=None if any(cell.unpriced for cell in cells) else known_cost,
         known_cost=known_cost,
+        turns=None if turns is None else sum(count.turns for count in turns),
+        failed_turns=None if turns is None else sum(count.failed for count in turns),
         first_token=sum(cell.first_seconds for cell in cells) / timed if timed else None,
     )

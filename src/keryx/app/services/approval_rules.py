@@ -1,7 +1,7 @@
 """The rules that people made with the answer `always`: one record each, for all sessions.
 
 Any process of the home reads the records; only the host removes one, so that the removal takes
-effect at once in every session that runs there.
+effect at once in every session that runs there. Who shows a request reads its whole call here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from keryx import events as ev
 from keryx.config import Config
 from keryx.decoding import json_decoder
 from keryx.engine.approvals import Approvals, KeptRule, Rule, Trial, rule, try_call
@@ -114,3 +115,12 @@ def _id_of(key: str) -> str:
 def _key_of(rule_id: str) -> str:
     approval_id, _, number = rule_id.rpartition(".")
     return f"{ALWAYS}{approval_id}/{number}"
+
+
+async def with_whole_arguments(request: ev.ApprovalAsked, store: Store) -> ev.ApprovalAsked:
+    """Return the request with all arguments: the event has only the beginning of long ones."""
+    data = None if request.arguments_blob is None else await store.blob(request.arguments_blob)
+    if data is None:
+        return request
+    arguments = data.decode(errors="replace")
+    return msgspec.structs.replace(request, arguments=arguments, arguments_blob=None)

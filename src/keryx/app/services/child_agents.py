@@ -23,6 +23,8 @@ from keryx.messages import Reason
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.dispatch import Answer, Sent, Watching
 from keryx.ports.store import Store
+from keryx.tools.mcp.deferral import SEARCH
+from keryx.tools.mcp.tool import PREFIX
 
 KEY: Final = "task"
 """The key of the first message of every child."""
@@ -127,13 +129,14 @@ class SessionAgents:
             approvals=settings.approvals,
             read_only=settings.read_only or task.read_only,
             parent=parent,
+            person=settings.person,
         )
 
     def _tools(self, task: ChildTask) -> tuple[str, ...]:
         granted = self._settings.tools
         if task.tools is None:
             return granted
-        if unknown := sorted(set(task.tools) - set(granted)):
+        if unknown := sorted(name for name in set(task.tools) if not _covers(granted, name)):
             raise ToolFailedError(
                 f"a child agent cannot get {', '.join(unknown)}: this session has only "
                 f"{', '.join(granted)}"
@@ -148,6 +151,14 @@ class SessionAgents:
             raise ToolFailedError(
                 f"agents are nested {DEEPEST} levels deep already; do this task in this session"
             )
+
+
+def _covers(granted: tuple[str, ...], name: str) -> bool:
+    """Return whether these grants contain this tool, also as one of an MCP server."""
+    if name in granted or not name.startswith(PREFIX):
+        return name in granted
+    of_servers = (grant for grant in granted if grant.startswith(PREFIX))
+    return SEARCH in granted or any(name.startswith(f"{grant}_") for grant in of_servers)
 
 
 async def _end(starting: asyncio.Task[_Child]) -> None:

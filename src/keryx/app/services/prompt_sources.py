@@ -18,7 +18,8 @@ from keryx.aio.bridge import Bridge
 from keryx.app.host_tools import HostTools
 from keryx.app.own_tools import Listing, list_files
 from keryx.app.services.diffs import open_files, read_start
-from keryx.app.tools import SKILLS, hidden_places
+from keryx.app.skill_folders import skill_folders
+from keryx.app.tools import hidden_places
 from keryx.config import Config, ConfigurationError, reload
 from keryx.engine.log.state import Settings
 from keryx.engine.session_context import PromptParts
@@ -45,22 +46,29 @@ class PromptSources:
         self._tools = tools
         self._config = config
         self._on_change = on_change
-        self.has_skills = True
-        """Whether the home had skills when a turn last looked; True before that."""
+        self._without_skills: set[str] = set()
+        """The profiles that had no skills when a turn last looked."""
+
+    def has_skills(self, profile: str) -> bool:
+        """Return whether a profile had skills when a turn last looked; True before that."""
+        return profile not in self._without_skills
 
     async def read(self, settings: Settings, workspace: str) -> TurnSources:
         uses_own = not self._tools.needs_program_only(settings.tools)
         own = self._tools.own.folder if uses_own else None
         uses_skills = self._tools.has_skills_tool(settings.tools)
         contents = await self._bridge.to_thread(
-            _read, self._config, Path(workspace), own, uses_skills
+            _read, self._config, Path(workspace), own, settings.profile if uses_skills else None
         )
         config, warnings, parts = contents.config, contents.warnings, contents.parts
         if config is not self._config:
             self._config = config
             self._on_change(config)
         if uses_skills:
-            self.has_skills = bool(contents.skills)
+            if contents.skills:
+                self._without_skills.discard(settings.profile)
+            else:
+                self._without_skills.add(settings.profile)
         if contents.own_tools is not None:
             await self._tools.refresh(contents.own_tools)
             warnings = (*warnings, *self._tools.own.warnings)
@@ -108,8 +116,8 @@ class _Contents(msgspec.Struct, frozen=True):
     workspace: Any = None
 
 
-def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) -> _Contents:  # noqa: FBT001 (a thread is passed no names)
-    """Read everything from the disk in one step, in a thread."""
+def _read(config: Config, workspace: Path, own: Path | None, profile: str | None) -> _Contents:
+    """Read everything from the disk in one step, in a thread. No profile: no skills."""
     warnings: list[str] = []
     parts: dict[str, str] = {}
     try:
@@ -121,7 +129,7 @@ def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) 
             parts["agents"] = agents
     except ToolFailedError as error:
         warnings.append(f"{error}; the turn runs without it")
-    skills = _read_skills(config.settings_home / SKILLS, warnings) if uses_skills else ()
+    skills = () if profile is None else _read_skills(skill_folders(config, profile), warnings)
     listing = None if own is None else list_files(own)
     content = read_workspace(workspace, config)
     return _Contents(config, parts, listing, tuple(warnings), skills, content)
@@ -129,18 +137,18 @@ def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) 
 
 def read_workspace(workspace: Path, config: Config) -> Any:
     """Return what the workspace brings along, as `WorkspaceContent`; None: nothing. Blocking."""
-    if not (os.path.lexists(workspace / ".mcp.json") or os.path.lexists(workspace / ".keryx")):
+    if not (os.path.lexists(f"{workspace}/.mcp.json") or os.path.lexists(f"{workspace}/.keryx")):
         return None
     # Imported only here: most workspaces bring nothing along.
     content: Any = importlib.import_module("keryx.app.trust.content")
     return content.read_content(workspace, config.environment)
 
 
-def _read_skills(folder: Path, warnings: list[str]) -> Sequence[Any]:
+def _read_skills(folders: Sequence[Path], warnings: list[str]) -> Sequence[Any]:
     """Return the skills, and add what is wrong with them to the warnings."""
     # Imported only here: a program that passes its own tools starts faster.
     catalog: Any = importlib.import_module("keryx.tools.skills.catalog")
-    skills, faults = catalog.read_skills(folder)
+    skills, faults = catalog.read_skills(*folders)
     warnings.extend(faults)
     result: Sequence[Any] = skills
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,14 +23,15 @@ from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.models_for_tools import ModelsForTools
 from keryx.app.services.places import Places
 from keryx.app.services.prompt_sources import PromptSources, read_workspace, with_skills
-from keryx.app.tools import SKILLS, child_environment, secret_places
+from keryx.app.skill_folders import skill_folders
+from keryx.app.tools import child_environment, secret_places
 from keryx.config import Config, secrets_of
 from keryx.engine.approvals import Approvals
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallHooks
 from keryx.engine.limits import Limits
 from keryx.engine.log.state import Settings
-from keryx.engine.money.ledger import Ledger
+from keryx.engine.money.spending import Spending
 from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
@@ -54,6 +55,13 @@ class _NoDecision(msgspec.Struct, frozen=True):
 
 
 _NO_DECISION: Final = _NoDecision()
+
+
+def _skill_tool(folders: tuple[Path, ...]) -> Tool:
+    # Imported only here: a program that passes its own tools starts faster.
+    module: Any = importlib.import_module("keryx.tools.skills.skill_tool")
+    tool: Tool = module.skill_tool(folders)
+    return tool
 
 
 def _limits(config: Config) -> Limits:
@@ -84,14 +92,17 @@ class SessionServices:
         self._rules, self._approvals = rules, Approvals(always=rules.rules)
         set_policy(self._approvals, config)
         self._is_shared = is_shared
+        self._own_skill_tool = cache(_skill_tool)
         self._workspaces: Any = None
         """The `Workspaces` of this host, once a session has one that brings something along."""
         self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
         self._prices = KnownPrices(models, lambda: self._config, runtime.bridge.to_thread)
-        self._export = UsageExport(self._export_url, runtime.http, runtime.scope)
+        self._export = UsageExport(
+            lambda: self._config.usage.export.url, runtime.http, runtime.scope
+        )
+        self._spending = Spending(store, RealClock(), _limits(config), self._prices.load)
         self.provided = self._provide(store, titles=titles)
-        assert self.provided.ledger is not None
-        self.provided.ledger.on_turn = self._export.add
+        self._export_usage(config)
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
         runtime, models = self._runtime, self._models
@@ -120,18 +131,15 @@ class SessionServices:
             compact_at=models.compact_at,
             redactor=Redactor(secrets_of(self._config)),
             limits=_limits(self._config),
-            ledger=Ledger(
-                store,
-                RealClock(),
-                lambda: self.provided.limits,
-                self._prices.load,
-            ),
+            spending=self._spending,
         )
 
-    def _export_url(self) -> str | None:
-        return self._config.usage.export.url
+    def _export_usage(self, config: Config) -> None:
+        self._spending.on_turn = None if config.usage.export.url is None else self._export.add
 
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
+        if self._models.loading is not None:
+            await self._models.wait_loaded()
         if self._is_shared():
             await self._rules.refresh()
         sources = await self._sources.read(settings, workspace)
@@ -141,7 +149,9 @@ class SessionServices:
             names = {skill.name for skill in skills}
             skills = [*skills, *(skill for skill in trusted.skills if skill.name not in names)]
         parts = with_skills(sources.parts, skills)
-        servers = (self._mcp,) if trusted is None else (self._mcp, trusted.servers)
+        mcp = self._config.mcp
+        servers = [self._mcp] if mcp.servers or mcp.problems else []
+        servers += [] if trusted is None else [trusted.servers]
         notes = [
             await group.prepare(settings.tools)
             for group in servers
@@ -158,12 +168,13 @@ class SessionServices:
             ),
             at_start=decision.at_start,
         )
-        if self.provided.limits.has_cost:
+        if self._spending.is_active and self.provided.limits.has_cost:
             parts = await self._prices.with_warnings(parts, settings)
         return parts
 
     async def _prepare_calls(self, settings: Settings, workspace: str) -> None:
         """Decide about the workspace before calls that no new turn precedes."""
+        await self._models.wait_loaded()
         config = self._config
         content = await self._runtime.bridge.to_thread(read_workspace, Path(workspace), config)
         trusted = (await self._decide(workspace, content)).workspace
@@ -177,9 +188,7 @@ class SessionServices:
                 return _NO_DECISION
             # Imported only here: most workspaces bring nothing along.
             workspaces: Any = importlib.import_module("keryx.app.trust.workspaces")
-            self._workspaces = workspaces.Workspaces(
-                self.provided.store, self._config.settings_home / SKILLS, self._open_servers
-            )
+            self._workspaces = workspaces.Workspaces(self.provided.store, self._open_servers)
         config = self._config
         return await self._workspaces.decide(
             workspace, content, config.environment, config.mcp.servers
@@ -201,26 +210,36 @@ class SessionServices:
     def _offered(self, settings: Settings) -> list[Tool]:
         """Return the tools that a model is told of: no tool for skills if there are none."""
         tools, trusted = self._granted(settings), self._trusted(settings.workspace)
-        has_skills = self._sources.has_skills or (trusted is not None and trusted.skills)
+        has_skills = self._sources.has_skills(settings.profile) or (
+            trusted is not None and trusted.skills
+        )
         if has_skills or not self._tools.has_skills_tool(settings.tools):
             return tools
         return [tool for tool in tools if tool.name != SKILL]
 
     def _granted(self, settings: Settings) -> list[Tool]:
         tools = [tool for tool in self._tools.granted(settings.tools) if tool.name != SEARCH]
+        if self._tools.has_skills_tool(settings.tools):
+            skill = self._skill_tool(settings)
+            tools = [skill if tool.name == SKILL else tool for tool in tools]
         of_servers: list[Tool] = []
-        if len(self._mcp):
+        if self._config.mcp.servers:
             of_servers += self._mcp.granted(settings.tools)
-        trusted = self._trusted(settings.workspace)
-        if trusted is not None:
-            if trusted.skill is not None and self._tools.has_skills_tool(settings.tools):
-                tools = [trusted.skill if tool.name == SKILL else tool for tool in tools]
-            names = {tool.name for tool in (*tools, *of_servers)}
-            granted = trusted.servers.granted(settings.tools)
-            of_servers += [tool for tool in granted if tool.name not in names]
+        if (trusted := self._trusted(settings.workspace)) is not None:
+            of_servers += trusted.servers.granted(settings.tools)
         if not of_servers:
             return tools
-        return [*tools, *self._tools.granted((SEARCH,)), *of_servers]
+        offered = [*tools, *self._tools.granted((SEARCH,)), *of_servers]
+        # Of two tools of one name the first counts: it is closer to the user.
+        by_name = {tool.name: tool for tool in reversed(offered)}
+        return [*reversed(by_name.values())]
+
+    def _skill_tool(self, settings: Settings) -> Tool:
+        """Return the tool for the skills of a session's profile and of its trusted workspace."""
+        trusted = self._trusted(settings.workspace)
+        of_workspace = None if trusted is None else trusted.skill
+        skill_tool: Callable[..., Tool] = of_workspace or self._own_skill_tool
+        return skill_tool(skill_folders(self._config, settings.profile))
 
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
@@ -273,7 +292,9 @@ class SessionServices:
         """Use a changed configuration for all turns that start from now on."""
         self._config = config
         self._models.configure(config)
-        self.provided.redactor = Redactor(secrets_of(config))
+        self.provided.redact_with(Redactor(secrets_of(config)))
         self.provided.limits = _limits(config)
+        self._spending.set_limits(self.provided.limits)
+        self._export_usage(config)
         set_policy(self._approvals, config)
         self._mcp.configure(config.mcp)

@@ -6,11 +6,11 @@ Everything here uses the disk: call it in a thread.
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
-from keryx.app.settings.settings_file import SettingsFile, written_settings
+from keryx.app.settings.settings_file import SettingsFile, written_tables
 from keryx.config import Config, Provider, change_key, remove_key
 from keryx.config.editing import Change
 from keryx.config.editing.text_edits import ABSENT
@@ -48,7 +48,9 @@ def provider_entries(config: Config) -> tuple[ProviderEntry, ...]:
     )
 
 
-def source_of(config: Config, name: str, document: dict[str, Any] | None = None) -> Source:
+def source_of(
+    config: Config, name: str, document: dict[str, dict[str, Any]] | None = None
+) -> Source:
     """Return where the provider of that name is configured; the first one wins."""
     if name in (_document(config) if document is None else document):
         return "config.toml"
@@ -56,14 +58,17 @@ def source_of(config: Config, name: str, document: dict[str, Any] | None = None)
     return "page" if stored == config.default.providers.get(name) else "environment"
 
 
-def _document(config: Config) -> dict[str, Any]:
+def _document(config: Config) -> dict[str, dict[str, Any]]:
     """Return the providers in `config.toml`, as it is written."""
-    tables = written_settings(config).get("providers", {})
-    return cast("dict[str, Any]", tables)
+    return written_tables(config, "providers")
 
 
 def _variable(
-    config: Config, name: str, provider: Provider, source: Source, document: dict[str, Any]
+    config: Config,
+    name: str,
+    provider: Provider,
+    source: Source,
+    document: dict[str, dict[str, Any]],
 ) -> str | None:
     if source == "page" or "api_key" in document.get(name, {}):
         return None

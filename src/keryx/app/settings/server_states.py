@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from keryx.app.host_client import HostClient
-from keryx.app.settings.settings_file import written_settings
+from keryx.app.settings.settings_file import written_tables
 from keryx.config import Config
 from keryx.tools.mcp.server import McpServer
 from keryx.tools.mcp.servers import McpServers
@@ -59,7 +59,7 @@ async def connect(client: HostClient, name: str) -> bool:
 
 
 def _names_in_file(config: Config) -> frozenset[str]:
-    return frozenset(written_settings(config).get("mcp", {}).get("servers", {}))
+    return frozenset(written_tables(config, "mcp", "servers"))
 
 
 def _state(

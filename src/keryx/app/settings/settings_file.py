@@ -92,10 +92,24 @@ def written_settings(config: Config) -> dict[str, Any]:
         return {}  # a change reports it, and the screen shows it
 
 
+def written_tables(config: Config, *path: str) -> dict[str, dict[str, Any]]:
+    """Return the tables at this path of `config.toml`, by name, with secrets.
+
+    The file may be wrong, since a person edits it: what should be a table and is none is empty.
+    """
+    tables = value_at(written_settings(config), path)
+    if not isinstance(tables, dict):
+        return {}
+    items = cast("dict[str, Any]", tables).items()
+    return {name: cast("Any", item) if isinstance(item, dict) else {} for name, item in items}
+
+
 def _check_value(value: Any) -> None:
     """Raise `CannotEditError` for what TOML cannot express."""
     if value is None:
         raise CannotEditError("TOML has no null; leave `value` out to remove a setting")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise CannotEditError("numbers in TOML have at most 64 bits; use a smaller number")
     if isinstance(value, dict):
         for item in cast("dict[str, Any]", value).values():
             _check_value(item)
@@ -108,7 +122,7 @@ def _checked(config: Config, tools: Tools | None) -> Callable[[str], None]:
     """Return a check of a new text, with the real reader."""
 
     def check(text: str) -> None:
-        new = check_text(config, text)
+        new = check_text(config, text, label="nothing was changed")
         if tools is not None:
             with_named_sets(tools, new)
         _check_models(config, new)

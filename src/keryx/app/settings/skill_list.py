@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from keryx.app.tools import SKILLS
+from keryx.app.skill_folders import SKILLS, skill_folders
 from keryx.app.trust.content import read_content
 from keryx.config import Config
-from keryx.tools.skills.catalog import read_skills
+from keryx.tools.skills.catalog import Skill, read_skills
 
 
 class SkillEntry(msgspec.Struct, frozen=True):
@@ -22,6 +22,8 @@ class SkillEntry(msgspec.Struct, frozen=True):
     folder: str
     workspace: str | None
     """The trusted folder that brings it along; None: it is in the home."""
+    profile: str | None
+    """The profile whose own it is; None: all profiles have it."""
 
 
 class SkillList(msgspec.Struct, frozen=True):
@@ -35,14 +37,19 @@ class SkillList(msgspec.Struct, frozen=True):
 def list_skills(config: Config, trusted: Sequence[str]) -> SkillList:
     """Return all skills. `trusted` are the folders that are trusted."""
     folder = config.settings_home / SKILLS
-    own, problems = read_skills(folder)
-    skills = [SkillEntry(skill.name, skill.description, str(skill.folder), None) for skill in own]
+    shared, problems = read_skills(folder)
+    skills = [_entry(skill) for skill in shared]
+    for profile in sorted(config.profiles):
+        own, faults = read_skills(skill_folders(config, profile)[0])
+        skills += [_entry(skill, profile=profile) for skill in own]
+        problems += faults
     for workspace in trusted:
         content = read_content(Path(workspace), config.environment)
         if content is not None:
             problems += content.problems
-            skills += [
-                SkillEntry(skill.name, skill.description, str(skill.folder), workspace)
-                for skill, _ in content.skills
-            ]
+            skills += [_entry(skill, workspace=workspace) for skill, _ in content.skills]
     return SkillList(str(folder), tuple(skills), tuple(problems))
+
+
+def _entry(skill: Skill, *, workspace: str | None = None, profile: str | None = None) -> SkillEntry:
+    return SkillEntry(skill.name, skill.description, str(skill.folder), workspace, profile)

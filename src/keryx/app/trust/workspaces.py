@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -23,8 +24,9 @@ class TrustedWorkspace(msgspec.Struct, frozen=True, eq=False):
 
     content: WorkspaceContent
     servers: McpServers
-    skill: Tool | None
-    """The tool for the skills of the home and of this workspace; None: it has no skills."""
+    skill: Callable[[tuple[Path, ...]], Tool] | None
+    """Returns the tool for the skills of these folders and of this workspace, the same for the same
+    folders; None: the workspace has no skills."""
 
     @property
     def skills(self) -> list[Skill]:
@@ -47,11 +49,8 @@ NOTHING = Decision()
 class Workspaces:
     """The trusted workspaces of one host. Belongs to its loop."""
 
-    def __init__(
-        self, store: Store, skills: Path, open_servers: Callable[[Path], McpServers]
-    ) -> None:
-        """`skills` is the folder of the user's own skills."""
-        self._store, self._skills, self._open_servers = store, skills, open_servers
+    def __init__(self, store: Store, open_servers: Callable[[Path], McpServers]) -> None:
+        self._store, self._open_servers = store, open_servers
         self._trusted: dict[str, TrustedWorkspace] = {}
 
     def of(self, workspace: str) -> TrustedWorkspace | None:
@@ -109,7 +108,7 @@ class Workspaces:
         trusted = TrustedWorkspace(
             content,
             self._open_servers(content.workspace) if earlier is None else earlier.servers,
-            skill_tool(self._skills, read_again) if content.skills else None,
+            cache(partial(skill_tool, others=read_again)) if content.skills else None,
         )
         self._trusted[workspace] = trusted
         return trusted

@@ -22,6 +22,8 @@ from keryx.config.editing.text_edits import Change, edited, value_at
 
 FILE: Final = "config.toml"
 LOCK: Final = "config.lock"
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some editors write it at the beginning of a file; it means nothing, and stays."""
 MOST_ATTEMPTS: Final = 10
 """How often a person may save the file while one change is written."""
 
@@ -45,7 +47,10 @@ class ConfigFile:
         return self._home / FILE
 
     def read(self) -> str:
-        """Return the text; `CannotEditError` if it cannot be read."""
+        """Return the text without a byte order mark; `CannotEditError` if it cannot be read."""
+        return self._content().removeprefix(BYTE_ORDER_MARK)
+
+    def _content(self) -> str:
         try:
             # Without translation of line ends: what is not changed stays as it is.
             return self.path.read_bytes().decode()
@@ -89,7 +94,8 @@ class ConfigFile:
     ) -> str:
         target = self._target()
         for _ in range(MOST_ATTEMPTS):
-            text = self.read()
+            content = self._content()
+            text = content.removeprefix(BYTE_ORDER_MARK)
             document = _parsed(text, self.path)
             if revision is not None and revision != revision_of(text):
                 _check_unchanged(changes, shown(document))
@@ -97,7 +103,7 @@ class ConfigFile:
             if new == text:
                 return text
             check(new)
-            if _replaced(target, text, new):
+            if _replaced(target, content, content.removesuffix(text) + new):
                 return new
         raise CannotEditError(f"{self.path} keeps changing; try again")
 

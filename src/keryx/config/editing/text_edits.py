@@ -72,6 +72,8 @@ def edited(text: str, changes: Iterable[Change]) -> str:
     try:
         for change in changes:
             result = _change(result, change.path, change.value)
+        if "\n" not in text.replace("\r\n", "") and "\r\n" in text:
+            result = result.replace("\r\n", "\n").replace("\n", "\r\n")  # as the others end
         result.encode()
         is_right = _pruned(tomllib.loads(result)) == _pruned(expected)
     except (ValueError, IndexError, TypeError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,9 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.approvals import KeptRule, Rule, consent_rules, covers
 from keryx.engine.log.dedup import Dedup, row_of
-from keryx.engine.session_context import SessionContext
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.log_writer import LogWriter
+from keryx.engine.session_context import HostServices
 from keryx.errors import AlreadyTakenError, UserMustActError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import RecordChange
@@ -22,8 +24,19 @@ ALWAYS = "approval/"
 class Answers:
     """Handles the answers in one session."""
 
-    def __init__(self, context: SessionContext, dedup: Dedup) -> None:
-        self._context = context
+    def __init__(
+        self,
+        services: HostServices,
+        fold: Fold,
+        log: LogWriter,
+        resolvers: Mapping[str, Callable[[str | None], None]],
+        dedup: Dedup,
+    ) -> None:
+        """`resolvers` end the waiting of a call, by the id of its request."""
+        self._services = services
+        self._fold = fold
+        self._log = log
+        self._resolvers = resolvers
         self._dedup = dedup
 
     async def take(self, command: cm.AnswerApproval | cm.AnswerQuestion | cm.AnswerCalls) -> Done:
@@ -37,7 +50,7 @@ class Answers:
 
     async def answer_approval(self, command: cm.AnswerApproval) -> Done:
         """Decide on a call that waits; `session` and `always` decide on similar calls too."""
-        request, row = self._context.fold.approvals.get(command.approval_id), row_of(command)
+        request, row = self._fold.approvals.get(command.approval_id), row_of(command)
         if request is None:
             if await self._dedup.was_taken(row):
                 return await self._acknowledge()
@@ -53,17 +66,17 @@ class Answers:
             self._record_rules(rules, request, command) if command.decision == "always" else []
         )
         self._dedup.take(row)
-        await self._context.log.wait_durable()
+        await self._log.wait_durable()
         for approval in answered:
-            if (resolve := self._context.answers.get(approval.approval_id)) is not None:
+            if (resolve := self._resolvers.get(approval.approval_id)) is not None:
                 resolve(command.decision)
         for rule in lasting:
-            self._context.services.remember(rule)
+            self._services.remember(rule)
         return Done(True)
 
     def _covered(self, rules: Sequence[Rule]) -> list[ev.ApprovalAsked]:
         """Return the open approval requests that these rules decide as well."""
-        approvals = self._context.fold.approvals.values()
+        approvals = self._fold.approvals.values()
         return [approval for approval in approvals if covers(rules, approval)]
 
     def _record_rules(
@@ -78,7 +91,7 @@ class Answers:
                 rule.needs,
                 rule.workspace,
                 rule_id=f"{request.approval_id}.{number}",
-                made_at=self._context.services.clock.wall(),
+                made_at=self._services.clock.wall(),
                 by=command.by,
                 session_id=command.session_id,
             )
@@ -86,14 +99,14 @@ class Answers:
         ]
         for number, rule in enumerate(recorded):
             key = f"{ALWAYS}{request.approval_id}/{number}"
-            self._context.log.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
+            self._log.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
         return recorded
 
     def _record_answer(
         self, request: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
     ) -> None:
-        self._context.log.claim(f"approval {request.approval_id}")
-        self._context.log.record(
+        self._log.claim(f"approval {request.approval_id}")
+        self._log.record(
             ev.ApprovalAnswered,
             turn_id=request.turn_id,
             approval_id=request.approval_id,
@@ -106,13 +119,13 @@ class Answers:
         )
 
     async def answer_question(self, command: cm.AnswerQuestion) -> Done:
-        request, row = self._context.fold.questions.get(command.question_id), row_of(command)
+        request, row = self._fold.questions.get(command.question_id), row_of(command)
         if request is None:
             if await self._dedup.was_taken(row):
                 return await self._acknowledge()
             raise AlreadyTakenError(f"question {command.question_id} is answered or expired")
-        self._context.log.claim(f"question {command.question_id}")
-        self._context.log.record(
+        self._log.claim(f"question {command.question_id}")
+        self._log.record(
             ev.QuestionAnswered,
             turn_id=request.turn_id,
             question_id=command.question_id,
@@ -122,14 +135,14 @@ class Answers:
             where=command.where,
         )
         self._dedup.take(row)
-        await self._context.log.wait_durable()
-        if (resolve := self._context.answers.get(command.question_id)) is not None:
+        await self._log.wait_durable()
+        if (resolve := self._resolvers.get(command.question_id)) is not None:
             resolve(command.answer)
         return Done(True)
 
     async def answer_calls(self, command: cm.AnswerCalls) -> Done:
         """Give all waiting calls of client tools their results, so that the turn goes on."""
-        fold, row, turn = self._context.fold, row_of(command), self._context.fold.turn
+        fold, row, turn = self._fold, row_of(command), self._fold.turn
         ids = {answer.call_id for answer in command.answers}
         waiting: set[str] = set()
         if turn is not None and turn.cancelling is None:
@@ -140,7 +153,7 @@ class Answers:
             raise AlreadyTakenError("not all of these calls wait for a result of the client")
         if missing := sorted(waiting - ids):
             raise UserMustActError(f"a result is missing for {', '.join(missing)}; send it too")
-        self._context.log.record(
+        self._log.record(
             ev.CallsAnswered,
             turn_id=turn.turn_id,
             answers=command.answers,
@@ -149,13 +162,13 @@ class Answers:
             request=command.request,
         )
         self._dedup.take(row)
-        await self._context.log.wait_durable()
+        await self._log.wait_durable()
         for answer in command.answers:
-            if (resolve := self._context.answers.get(answer.call_id)) is not None:
+            if (resolve := self._resolvers.get(answer.call_id)) is not None:
                 resolve(answer.text)
         return Done(True)
 
     async def _acknowledge(self) -> Done:
         """Answer a command that was handled before."""
-        await self._context.log.wait_durable()
+        await self._log.wait_durable()
         return Done(True)

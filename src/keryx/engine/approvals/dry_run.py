@@ -47,6 +47,7 @@ class _DryRunCall:
 
     call_id = ""
     arguments = ""
+    raw = None
     reason = None
     overlaps: tuple[str, ...] = ()
     parent = None

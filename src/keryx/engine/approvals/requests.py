@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+import msgspec
+
 from keryx import events as ev
 from keryx.aio.clock import Deadline
 from keryx.engine.approvals import Judgement, Rule, consent_rules, offers
@@ -22,7 +24,11 @@ from keryx.messages import Decision, Needs, well_formed
 
 DENIED: Final = Consent("denied")
 EXPIRED: Final = Consent("expired")
-UNDELIVERED: Final = Consent("undelivered: it needs approval, and nobody is there to answer")
+_NOBODY: Final = "it needs approval, and nobody is there to answer"
+UNDELIVERED: Final = Consent(
+    f"undelivered: {_NOBODY}; the user can allow such calls with a rule, in [approvals] of "
+    'config.toml or with the answer "always" on the page or in `keryx chat`'
+)
 
 
 def rules_of(fold: Fold) -> list[Rule]:
@@ -71,6 +77,28 @@ def expire(fold: Fold, log: LogWriter, request: Request, cause: ev.Expiry) -> No
         )
 
 
+def _input_of(call: CallView) -> str:
+    """Return what the call gets, as JSON: people see it before they allow the call."""
+    arguments = call.arguments or call.raw
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        data = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+        return data.decode(errors="replace")
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return ""  # a value of the library that JSON does not know; the preview is shown then
+
+
+def _waits_on(request: Request, call: CallView) -> bool:
+    """Return whether the call waits under the same id again after a graceful stop.
+
+    A script does not begin again where it was, and a call that must not be repeated has ended.
+    """
+    if call.reason != "shutdown" or call.parent is not None:
+        return False
+    return isinstance(request, ev.ApprovalAsked) or call.tool.replay != "never"
+
+
 class ApprovalRequests:
     """Sends the approval requests and questions of one turn's calls."""
 
@@ -91,7 +119,7 @@ class ApprovalRequests:
         risk = judgement.risk
         request = _request_of(self._fold.approvals.values(), call)
         if request is None:
-            arguments, blob = self._log.shortened(well_formed(call.arguments))
+            arguments, blob = self._log.shortened(well_formed(_input_of(call)))
             request = self._log.record(
                 ev.ApprovalAsked,
                 turn_id=self._turn_id,
@@ -160,10 +188,11 @@ class ApprovalRequests:
         try:
             answer = await future
         except asyncio.CancelledError:
-            # After a graceful stop the call goes on waiting under the same id. Without a reason the
-            # tool itself gave up its question.
-            if call.reason != "shutdown":
-                expire(self._fold, self._log, request, call.reason or "parent")
+            # Without a reason the tool itself gave up its question.
+            if not _waits_on(request, call):
+                is_stopped = call.reason is None or call.reason == "shutdown"
+                cause = "parent" if is_stopped else call.reason
+                expire(self._fold, self._log, request, cause or "parent")
             raise
         finally:
             self._resolvers.pop(id_of(request), None)
@@ -193,7 +222,7 @@ class ApprovalRequests:
 _REASON_TEXTS: Final = {
     DENIED: "a person refused it",
     EXPIRED: "it needs approval, and nobody answered in time",
-    UNDELIVERED: "it needs approval, and nobody is there to answer",
+    UNDELIVERED: _NOBODY,
 }
 
 

@@ -17,7 +17,7 @@ from keryx.engine.calls.order import Paths
 from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.effects import Holdings, conflict
 from keryx.engine.redaction import NO_SECRETS, Redactor
-from keryx.errors import UnknownToolError
+from keryx.errors import DeveloperMustActError, UnknownToolError
 from keryx.events import Purpose, Usage
 from keryx.ports.agents import Agents
 from keryx.ports.effects import Effects
@@ -56,13 +56,11 @@ async def _no_limits() -> None:
 class SessionMemory(Protocol):
     """The host's memory in the scope of one session; changes are logged under a call."""
 
-    async def has(self, memory_id: str) -> bool: ...
-
     async def change(self, call_id: str, notes: Sequence[MemoryNote]) -> list[str]: ...
 
     async def remove(self, call_id: str, memory_id: str) -> None: ...
 
-    async def recall(self, words: str, limit: int) -> Recall: ...
+    async def recall(self, call_id: str, words: str, limit: int) -> Recall: ...
 
 
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
@@ -97,6 +95,12 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])
+
+    def require_place(self) -> Place:
+        """Return the session's place; `DeveloperMustActError` if it was opened without one."""
+        if self.place is None:
+            raise DeveloperMustActError("this session has no place for processes; open it with one")
+        return self.place
 
     def find_tool(self, name: str) -> Tool:
         """Return the tool of that name or alias; `UnknownToolError` suggests a similar name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -48,7 +49,12 @@ class CallView(Protocol):
 
     @property
     def arguments(self) -> str:
-        """The arguments as the model wrote them."""
+        """The arguments as the model wrote them; empty for the call of a script."""
+        ...
+
+    @property
+    def raw(self) -> str | bytes | Mapping[str, Any] | None:
+        """The arguments as they came."""
         ...
 
     @property

@@ -9,7 +9,7 @@ import msgspec
 
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.truncation import bounded
-from keryx.errors import KeryxError, ToolCancelledError, WardenLostError
+from keryx.errors import KeryxError, OutcomeUnknownError, ToolCancelledError, WardenLostError
 from keryx.messages import CallOutcome, Outcome, Part, Text
 from keryx.ports.workers import SELF_CANCELLED, Returned, described
 
@@ -50,8 +50,9 @@ def of_error(call: Call, error: BaseException) -> Ending:
     """Return how a call ended whose tool raised, or that was stopped before it started."""
     if isinstance(error, DeniedError):
         return Ending("denied", str(error))
-    if isinstance(error, WardenLostError):
-        return Ending("unknown", "warden lost", (*partial_output(call), Text(str(error))))
+    if isinstance(error, WardenLostError | OutcomeUnknownError):
+        reason = "warden lost" if isinstance(error, WardenLostError) else call.scope.reason
+        return Ending("unknown", reason, (*partial_output(call), Text(str(error))))
     cancellation = call.scope.cancellation
     if cancellation is not None:
         expected = isinstance(error, asyncio.CancelledError | ToolCancelledError)
@@ -91,7 +92,7 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
         if call.overlaps:
             content = (*content, Text(_overlap_note(call.overlaps)))
         if call.actions:
-            content = (*content, *_hook_notes(call))
+            content = (*content, *bounded(_hook_notes(call)))
     started_at = call.started_at
     return CallOutcome(
         call_id=call.call_id,
@@ -123,7 +124,7 @@ def failed(call_id: str, tool: str, text: str) -> CallOutcome:
     return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))
 
 
-def _hook_notes(call: Call) -> list[Text]:
+def _hook_notes(call: Call) -> tuple[Text, ...]:
     """Return what hooks did, for a model. The outcome itself says that one refused the call."""
     notes: list[str] = []
     for action in call.actions:
@@ -139,7 +140,7 @@ def _hook_notes(call: Call) -> list[Text]:
                 notes.append(f"the hook {action.hook!r} after the call failed: {action.detail}")
             case _:
                 pass
-    return [Text(f"[{note}]") for note in notes]
+    return tuple(Text(f"[{note}]") for note in notes)
 
 
 def _overlap_note(call_ids: tuple[str, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from keryx import events as ev
 from keryx.engine.context.verbatim import verbatim_text
@@ -69,6 +70,17 @@ def memory_text(memories: Sequence[ev.RecalledMemory]) -> str:
     return "\n".join([MEMORY_HEADING, *lines, MEMORY_END])
 
 
+def _refusal(reason: str) -> str:
+    """Return why a call was refused, in words; some reasons are one word of the log."""
+    return _REFUSALS.get(reason) or reason.removeprefix("undelivered: ")
+
+
+_REFUSALS: Final = {
+    "denied": "the user said no",
+    "expired": "nobody answered the request for approval in time",
+}
+
+
 def result_parts(result: ev.CallFinished) -> tuple[Part, ...]:
     """Return what a model reads of a call that ended: the outcome first, unless it completed."""
     match result.outcome:
@@ -77,7 +89,7 @@ def result_parts(result: ev.CallFinished) -> tuple[Part, ...]:
         case "failed":
             note = "[failed]"
         case "denied":
-            note = f"[denied: {result.reason}]"
+            note = f"[refused: {_refusal(result.reason or '')}]"
         case "cancelled" if not result.started:
             note = f"[cancelled: {result.reason}; it had not started]"
         case "cancelled":

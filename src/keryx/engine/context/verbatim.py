@@ -103,9 +103,9 @@ def _within(words: Sequence[ev.Said], limit: int) -> tuple[tuple[ev.Said, ...], 
         return (), 0
     first, rest = words[0], list(words[1:])
     room = limit - len(first.text)
-    kept: list[ev.Said] = []
+    latest: list[ev.Said] = []
     while rest and len(rest[-1].text) <= room:
         room -= len(rest[-1].text)
-        kept.append(rest.pop())
+        latest.append(rest.pop())
     first = ev.Said(first.message_id, shortened(first.text, limit))
-    return (first, *reversed(kept)), len(rest)
+    return (first, *reversed(latest)), len(rest)

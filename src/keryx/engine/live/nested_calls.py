@@ -83,7 +83,7 @@ class NestedCallTracker:
 
     def __init__(self, context: SessionContext, turn_id: str | None) -> None:
         self._context = context
-        self._log = NestedLog(context, turn_id, self._totals)
+        self._log = NestedLog(context.log, context.scope.deadlines, turn_id, self._totals)
         self._containers: dict[str, _Container] = {}
         self._bunches: dict[_Key, _Bunch] = {}
 

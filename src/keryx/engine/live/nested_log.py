@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from keryx import events as ev
-from keryx.aio.clock import Deadline
+from keryx.aio.clock import Deadline, Deadlines
+from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.state import NestedSoFar
-from keryx.engine.session_context import SessionContext
 from keryx.messages import Text
 from keryx.ports.store import Blob, blob_hash
 
@@ -51,10 +51,15 @@ class NestedLog:
     """Logs the calls of running containers. Belongs to one turn, or to one call of a person."""
 
     def __init__(
-        self, context: SessionContext, turn_id: str | None, totals: Callable[[str], Totals | None]
+        self,
+        log: LogWriter,
+        deadlines: Deadlines,
+        turn_id: str | None,
+        totals: Callable[[str], Totals | None],
     ) -> None:
         """`totals` returns the counts of a container; None if it is not tracked any more."""
-        self._context = context
+        self._log = log
+        self._deadlines = deadlines
         self._turn_id = turn_id
         self._totals = totals
         self._pending: dict[str, _Pending] = {}
@@ -66,7 +71,7 @@ class NestedLog:
         """Drop what is pending: the end of the container itself is logged with all its calls."""
         pending = self._pending.pop(container, None)
         if pending is not None and pending.due is not None:
-            self._context.scope.deadlines.drop(pending.due)
+            self._deadlines.drop(pending.due)
 
     def add(self, container: str, call: ev.NestedCall | None, total: int) -> None:
         """Add a call that ended, `total` so far. `call` is None if it is only counted."""
@@ -78,17 +83,17 @@ class NestedLog:
         elif not pending.calls and total < GROWTH * pending.logged:
             return
         if pending.due is None:
-            deadlines = self._context.scope.deadlines
+            deadlines = self._deadlines
             when = max(deadlines.clock.monotonic(), pending.last + INTERVAL)
             pending.due = deadlines.add(when, partial(self._write, container, pending))
 
     def _write(self, container: str, pending: _Pending) -> None:
-        pending.due, pending.last = None, self._context.scope.clock.monotonic()
+        pending.due, pending.last = None, self._deadlines.clock.monotonic()
         totals = self._totals(container)
-        if totals is None or self._context.log.broken is not None:
+        if totals is None or self._log.broken is not None:
             return
         calls, pending.calls, pending.logged = tuple(pending.calls), [], totals.total
-        self._context.log.record(
+        self._log.record(
             ev.NestedFinished,
             turn_id=self._turn_id,
             call_id=container,

@@ -21,10 +21,10 @@ from keryx.engine.log.state import (
     Queued,
     Replied,
     Requests,
-    SessionMemories,
     Settings,
     reordered,
 )
+from keryx.engine.memory.session_memories import SessionMemories, trust_of_call
 from keryx.engine.money.spent import Amount
 
 
@@ -38,8 +38,7 @@ class Fold(Requests):
         self._undone_later = undone_later
         self.last_seq = 0
         self.settings = Settings()
-        self.titled_by = ""
-        """Who set the title."""
+        self.titled_by = ""  # who set the title
         self.title_count = 0  # how many titles were set so far
         self.queue: dict[str, Queued] = {}
         """Messages that wait for a turn of their own, in order."""
@@ -66,8 +65,7 @@ class Fold(Requests):
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
         self.loaded: dict[str, None] = {}  # tools that a search has found: the model gets them
-        self.parent: ev.ParentCall | None = None
-        """The call of another session that opened this one."""
+        self.parent: ev.ParentCall | None = None  # the call of another session that opened this one
         self.memories = SessionMemories()
         self._accepted: dict[str, Queued] = {}
 
@@ -90,6 +88,7 @@ class Fold(Requests):
         self.settings.apply(event)
         if isinstance(event, ev.SessionOpened):
             self.parent = event.parent
+            self.memories.inherited = 0 if event.fork is None else event.fork.up_to
         if event.title:
             self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
             self.title_count += 1
@@ -104,11 +103,10 @@ class Fold(Requests):
         self.loaded.update(dict.fromkeys(event.names))
 
     def _recall(self, event: ev.MemoryRecalled) -> None:
-        self.memories.recalled = event.memories
-        self.memories.given.update(memory.memory_id for memory in event.memories)
+        self.memories.recall(event)
 
     def _remember(self, event: ev.MemoryChanged) -> None:
-        self.memories.remembered.add(event.memory_id)
+        self.memories.remember(event)
 
     # -- messages
 
@@ -116,7 +114,8 @@ class Fold(Requests):
         message = self._accepted[event.message_id]
         self._forget(event)
         memories, self.memories.recalled = self.memories.recalled, ()
-        self.history.append(Delivered(event.seq, event.turn_id, message, memories))
+        profile = (self.turn or self).settings.memory_profile
+        self.history.append(Delivered(event.seq, event.turn_id, message, profile, memories))
 
     def _accept(self, event: ev.MessageAccepted) -> None:
         self.branches.note_message(event)
@@ -146,6 +145,7 @@ class Fold(Requests):
         first = self._accepted.get(event.message_ids[0]) if event.message_ids else None
         workspace = self.settings.workspace if first is None else first.workspace
         self.turn = OpenTurn(event.turn_id, workspace, copy.copy(self.settings))
+        self.memories.start_turn(self.undone, self.prompt, is_child=self.parent is not None)
         if first is not None:
             self.turn.schema, self.turn.attended = first.schema, first.attended
             self.turn.options = first.options or self.turn.options
@@ -189,8 +189,8 @@ class Fold(Requests):
         self.turn_outcomes[event.turn_id] = event.outcome
         if self.turn is None or self.turn.turn_id != event.turn_id:
             return
+        self.memories.end_turn(event.turn_id)
         self.turn = None
-        self.memories.remembered.clear()
         # Steers that were never delivered become turns of their own, before the queue but after
         # the interrupt that ended their turn.
         interrupts = {key: item for key, item in self.queue.items() if item.mode == "interrupt"}
@@ -227,7 +227,7 @@ class Fold(Requests):
             self.person_calls[event.call_id] = event
         elif self.turn is not None:
             self.turn.started[event.call_id] = event
-            self.turn.note_source(event.effects)
+            self.memories.lower_trust(trust_of_call(event.effects))
 
     def _amend_call(self, event: ev.CallAmended) -> None:
         self.amended[event.call_id] = event

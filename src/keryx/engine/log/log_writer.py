@@ -9,7 +9,7 @@ own, so that no failure elsewhere in the session can end one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from keryx.aio.clock import Clock
@@ -46,9 +46,11 @@ class LogWriter:
         outbox_row: OutboxRowOf | None = None,
         on_outbox: Callable[[], None] | None = None,
         on_fact: Callable[[Fold, LoggedEvent], None] | None = None,
+        noted: Collection[type[LoggedEvent]] = (),
     ) -> None:
         """`outbox_row` returns what follows from a fact elsewhere; `on_outbox` is called after
-        such rows were committed. `on_fact` gets each fact as soon as the fold has it."""
+        such rows were committed. `on_fact` gets each fact of a `noted` kind once the fold has it.
+        """
         self._store = store
         self._fold = fold
         self._show = show
@@ -60,6 +62,7 @@ class LogWriter:
         self._outbox_row = outbox_row
         self._on_outbox = on_outbox
         self._on_fact = on_fact
+        self._noted = noted
         self._loop = asyncio.get_running_loop()
         self._events: list[LoggedEvent] = []
         self._bodies: list[bytes] = []
@@ -70,9 +73,10 @@ class LogWriter:
         self._blobs: list[Blob] = []
         self._records: list[RecordChange] = []
         self._outbox: list[OutboxRow] = []
-        # Futures of the next commit, and of the commit that is being written.
-        self._next: asyncio.Future[None] = self._loop.create_future()
-        self._committing: asyncio.Future[None] | None = None
+        # Who waits for the next commit, and for the commit that is being written. Each has a future
+        # of its own, which it may cancel without the others.
+        self._next: list[asyncio.Future[None]] = []
+        self._committing: list[asyncio.Future[None]] | None = None
         self._flushing = False
         self._hold: asyncio.TimerHandle | None = None
         self.broken: BaseException | None = None
@@ -113,7 +117,7 @@ class LogWriter:
         self._fold.apply(fact)
         self._events.append(fact)
         self._bodies.append(body)
-        if self._on_fact is not None:
+        if self._on_fact is not None and kind in self._noted:
             self._on_fact(self._fold, fact)
         return fact
 
@@ -162,12 +166,14 @@ class LogWriter:
         self.raise_if_broken()
         if self._has_pending:
             self._flush_soon()
-            waiting = self._next
+            waiters = self._next
         elif self._committing is not None:
-            waiting = self._committing
+            waiters = self._committing
         else:
             return
-        await asyncio.shield(waiting)
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        waiters.append(waiter)
+        await waiter
 
     @property
     def is_settled(self) -> bool:
@@ -199,9 +205,7 @@ class LogWriter:
                 commit = self._next_commit()
                 await self._store.append(commit)
                 self._show(commit.events, commit.bodies)
-                assert self._committing is not None
-                self._committing.set_result(None)
-                self._committing = None
+                self._wake_waiters()
                 if commit.outbox and self._on_outbox is not None:
                     self._on_outbox()
             self._flushing = False
@@ -210,6 +214,12 @@ class LogWriter:
             raise
         except Exception as error:  # noqa: BLE001 (whatever it is, no later fact would be valid)
             self._break(error)
+
+    def _wake_waiters(self) -> None:
+        waiters, self._committing = self._committing, None
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _next_commit(self) -> Commit:
         commit = Commit(
@@ -225,7 +235,7 @@ class LogWriter:
             records=tuple(self._records),
             outbox=tuple(self._outbox),
         )
-        self._committing, self._next = self._next, self._loop.create_future()
+        self._committing, self._next = self._next, []
         self._events, self._bodies, self._enters, self._consumes = [], [], [], []
         self._withdraws, self._claims, self._blobs, self._records = [], [], [], []
         self._outbox = []
@@ -240,8 +250,7 @@ class LogWriter:
 
     def _break(self, error: Exception) -> None:
         self.broken = error
-        for waiting in (self._committing, self._next):
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(error)
-                waiting.exception()  # marks it as retrieved, also if nobody waits
+        for waiter in (*(self._committing or ()), *self._next):
+            if not waiter.done():
+                waiter.set_exception(error)
         self._on_broken(error)

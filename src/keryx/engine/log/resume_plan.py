@@ -70,6 +70,18 @@ def unfinished(fold: Fold) -> list[ToolCall]:
     return last.unfinished
 
 
+def goes_on_later(fold: Fold, call_id: str) -> bool:
+    """Return whether a call that a graceful stop ends is run at the next start.
+
+    It has not begun, takes up its work again, or waits for an answer and may be repeated.
+    """
+    started = None if fold.turn is None else fold.turn.started.get(call_id)
+    if started is None or started.replay == "keyed":
+        return True
+    is_asking = any(question.call_id == call_id for question in fold.questions.values())
+    return started.replay == "safe" and is_asking
+
+
 def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:
     """Return whether the turn only waits for answers: that cannot be what kills the host."""
     waiting = {request.call_id for request in fold.approvals.values()}

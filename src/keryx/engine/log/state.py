@@ -10,6 +10,7 @@ import msgspec
 from keryx import events as ev
 from keryx.engine.money.spent import Amount
 from keryx.messages import ApprovalMode, Decision, File, Image, Mode, Reach, ToolCall, TurnOptions
+from keryx.ports.memory import memory_profile
 
 SETTINGS = (
     "model",
@@ -29,8 +30,6 @@ SETTINGS = (
 
 
 NO_OPTIONS: Final = TurnOptions()
-PLAN: Final = "plan"
-"""The resource of the tool that keeps the plan: it reads nothing from elsewhere."""
 
 
 class Settings(msgspec.Struct):
@@ -49,9 +48,18 @@ class Settings(msgspec.Struct):
     approvals: ApprovalMode | None = None
     read_only: bool = False
     tags: tuple[str, ...] = ()
+    person: str | None = None
+    """For whom the session is. Only its opening says that, and nobody can change it."""
+
+    @property
+    def memory_profile(self) -> str:
+        """Whose memories the session reaches."""
+        return memory_profile(self.profile, self.person)
 
     def apply(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
         """Apply the settings that the fact names."""
+        if isinstance(event, ev.SessionOpened):
+            self.person = event.person
         for name in SETTINGS:
             value = getattr(event, name)
             if value is not msgspec.UNSET:
@@ -113,6 +121,8 @@ class Delivered(msgspec.Struct):
     seq: int
     turn_id: str
     message: Queued
+    memory_profile: str
+    """Whose memories the turn reached."""
     memories: tuple[ev.RecalledMemory, ...] = ()
     """What the model is given with the message, as data."""
 
@@ -160,17 +170,6 @@ class NestedSoFar(msgspec.Struct):
         self.sums, self.total, self.completed = event.sums, event.total, event.completed
 
 
-class SessionMemories(msgspec.Struct):
-    """What the model was given from the memory, and what calls remembered."""
-
-    given: set[str] = msgspec.field(default_factory=set[str])
-    """Memories that the model has in its context."""
-    remembered: set[str] = msgspec.field(default_factory=set[str])
-    """Changes of the memory by calls that have not ended."""
-    recalled: tuple[ev.RecalledMemory, ...] = ()
-    """Memories for the message that is delivered next."""
-
-
 class OpenTurn(msgspec.Struct):
     """The running turn."""
 
@@ -200,19 +199,6 @@ class OpenTurn(msgspec.Struct):
     """What the child agents spent that are counted in the usage, by their calls."""
     own_amount: Amount = msgspec.field(default_factory=Amount)
     """What it spent itself: its steps, and what its calls asked of models."""
-    trust: ev.Trust = "person"
-    """The least trusted source that the model has read in this turn."""
-
-    def note_source(self, effects: ev.CallEffects) -> None:
-        """Lower the trust by what a call uses: files are a tool's output, all else may be a page.
-
-        A call that uses nothing, such as a question to the person, adds no source.
-        """
-        accesses = [access for access in effects.accesses if access.name != PLAN]
-        if effects.exclusive or any(access.kind != "path" for access in accesses):
-            self.trust = "page"
-        elif accesses and self.trust == "person":
-            self.trust = "tool"
 
     def waiting_client_calls(self) -> set[str]:
         """Return the calls of client tools that have started and not finished."""

@@ -10,9 +10,10 @@ import asyncio
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.log.dedup import Dedup, row_of
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.state import Queued
 from keryx.engine.operations.user_calls import UserCalls
-from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.messages import Reason
 from keryx.ports.dispatch import Done
@@ -22,15 +23,21 @@ class Cancels:
     """Handles the cancels of one session."""
 
     def __init__(
-        self, context: SessionContext, turn_queue: TurnQueue, dedup: Dedup, user_calls: UserCalls
+        self,
+        fold: Fold,
+        log: LogWriter,
+        turn_queue: TurnQueue,
+        dedup: Dedup,
+        user_calls: UserCalls,
     ) -> None:
-        self._context = context
+        self._fold = fold
+        self._log = log
         self._turn_queue = turn_queue
         self._dedup = dedup
         self._user_calls = user_calls
 
     async def turn(self, command: cm.CancelTurn) -> Done:
-        fold, turn, row = self._context.fold, self._turn_queue.turn, row_of(command)
+        fold, turn, row = self._fold, self._turn_queue.turn, row_of(command)
         if fold.turn is not None and fold.turn.turn_id == command.turn_id:
             if self.log(command.turn_id, command.reason, command.by):
                 self._dedup.take(row)
@@ -46,17 +53,17 @@ class Cancels:
 
     def log(self, turn_id: str, reason: Reason, by: str) -> bool:
         """Log that the running turn is being cancelled, so that it is not resumed after a crash."""
-        turn = self._context.fold.turn
+        turn = self._fold.turn
         if turn is None or turn.cancelling is not None:
             return False
-        self._context.log.record(ev.TurnCancelling, turn_id=turn_id, reason=reason, by=by)
+        self._log.record(ev.TurnCancelling, turn_id=turn_id, reason=reason, by=by)
         return True
 
     def _queued_for(self, turn_id: str) -> Queued | None:
-        return next((m for m in self._context.fold.queue.values() if m.turn_id == turn_id), None)
+        return next((m for m in self._fold.queue.values() if m.turn_id == turn_id), None)
 
     def _cancel_before_start(self, message: Queued, command: cm.CancelTurn) -> None:
-        log, turn_id = self._context.log, command.turn_id
+        log, turn_id = self._log, command.turn_id
         log.record(ev.TurnCancelling, turn_id=turn_id, reason=command.reason, by=command.by)
         log.record(
             ev.MessageExpired,
@@ -86,5 +93,5 @@ class Cancels:
         return await self._answer(done=True)
 
     async def _answer(self, *, done: bool) -> Done:
-        await self._context.log.wait_durable()
+        await self._log.wait_durable()
         return Done(done)

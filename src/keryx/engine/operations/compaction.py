@@ -45,6 +45,10 @@ your summary. Write in the language that the person uses. Keep, in this order:
 4. What is under way, what is open, and what comes next.
 Be exact and complete rather than short; leave out greetings and what no longer matters. \
 Answer with the summary alone."""
+SHORTER: Final = (
+    "\nYour last summary was too long: its end was lost. Write one that is at most half as long."
+)
+END_MISSING: Final = "[the end of this summary is missing]"
 FOCUS: Final = "\nAbove all, keep everything that concerns this: "
 LONGEST_FOCUS: Final = 2_000
 KEEP: Final = 0.25
@@ -176,7 +180,11 @@ class Compaction:
             return None
 
     async def _write(self, chosen: SummaryInput, focus: str) -> str:
-        """Ask a model for the summary. If the input is too long for it, try again with less."""
+        """Ask a model for the summary. If the input is too long for it, try again with less.
+
+        A summary whose end is missing is asked for once more, shorter. If its end is missing again,
+        it says so: small models cannot do better, and the session goes on.
+        """
         services, settings = self._context.services, self._context.fold.settings
         if services.summaries is None:
             model = services.model(settings.model, settings.profile)
@@ -184,26 +192,34 @@ class Compaction:
             model = services.summaries(settings)
         window = model.window
         limit = DEFAULT_INPUT if window is None else int(window * INPUT_SHARE) * BYTES_PER_TOKEN
+        system = f"{INSTRUCTIONS}{FOCUS}{focus}" if focus else INSTRUCTIONS
+        is_second = False
         while True:
             text = render(chosen, limit)
             try:
-                return await self._ask_model(model, text, focus)
+                summary, is_cut = await self._ask_model(model, text, system)
+                if not is_cut:
+                    return summary
+                if is_second:
+                    return f"{summary}\n{END_MISSING}"
+                is_second, system = True, system + SHORTER
             except ModelError as error:
                 limit = len(text) // 2
                 if error.kind != "context_too_long" or limit < SHORTEST_INPUT:
                     raise
 
-    async def _ask_model(self, model: Model, text: str, focus: str) -> str:
+    async def _ask_model(self, model: Model, text: str, system: str) -> tuple[str, bool]:
+        """Return the summary, and whether its end is missing."""
         message = UserMessage((Text(text),))
-        system = f"{INSTRUCTIONS}{FOCUS}{focus}" if focus else INSTRUCTIONS
         request = ModelRequest(system=system, history=(model.encode(message),))
         await self._context.check_budget()
         text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         record_usage(self._context.log, "compaction", model, finished)
+        if finished.stop_reason == "content_filter":
+            raise _failed(f"{model.name} stopped its summary for its content")
         if summary := text.strip():
-            return summary
-        hint = "try again, or name another model for compaction"
-        raise ModelError("bad_response", f"{model.name} returned an empty summary", hint)
+            return summary, finished.stop_reason == "length"
+        raise _failed(f"{model.name} returned an empty summary")
 
     def _show(self, before: int, *, over: bool) -> None:
         context, turn = self._context, self._context.fold.turn
@@ -216,6 +232,10 @@ class Compaction:
         )
         context.compacting = None if over else event
         context.hub.publish(event)
+
+
+def _failed(message: str) -> ModelError:
+    return ModelError("bad_response", message, "try again, or name another model for compaction")
 
 
 def _tokens_after(

@@ -15,7 +15,9 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.log.dedup import Dedup, row_of
 from keryx.engine.log.fold import Fold
-from keryx.engine.session_context import SessionContext
+from keryx.engine.log.log_writer import LogWriter
+from keryx.engine.log.state import Replied
+from keryx.engine.session_context import HostServices
 from keryx.errors import UserMustActError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import Commit
@@ -27,21 +29,23 @@ _Fact = tuple[type[ev.LoggedEvent], dict[str, Any]]
 """A fact to be recorded: its kind, and its fields without the envelope."""
 
 
-async def fork(context: SessionContext, dedup: Dedup, command: cm.ForkSession) -> Done:
+async def fork(
+    services: HostServices, log: LogWriter, dedup: Dedup, command: cm.ForkSession
+) -> Done:
     """Create the new session. It exists, and is idle, once this returns."""
-    row, store = row_of(command), context.services.store
+    row, store = row_of(command), services.store
     if await dedup.was_taken(row):
         return Done(True)
     new = command.new_session_id
     if await store.session(new) is None:
-        log = await store.events(context.fold.session_id)
-        at = context.services.clock.wall()
-        facts = forked(log, new, command.turn_id, at=at, title=command.title or None)
+        events = await store.events(command.session_id)
+        at = services.clock.wall()
+        facts = forked(events, new, command.turn_id, at=at, title=command.title or None)
         epoch = await store.claim(new)
         await store.append(Commit(session_id=new, epoch=epoch, events=facts))
-        context.services.changed(new)
+        services.changed(new)
     dedup.take(row)
-    await context.log.wait_durable()
+    await log.wait_durable()
     return Done(True)
 
 
@@ -96,6 +100,7 @@ def closing_facts(
     fold = Fold(session_id)
     for fact in log:
         fold.apply(fact)
+    _check_results(fold)
     facts: list[ev.LoggedEvent] = []
     turn, new = fold.turn, [] if fold.turn is None else _cancelling(fold)
     for kind, fields in [*new, *_closing_facts(fold, in_turn=turn is not None)]:
@@ -103,6 +108,17 @@ def closing_facts(
         facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
         fold.apply(facts[-1])
     return tuple(facts)
+
+
+def _check_results(fold: Fold) -> None:
+    """Raise `AssertionError` if a model would see nothing of what comes after some call.
+
+    Only the last reply of an open turn may have calls without a result.
+    """
+    replies = [item for item in fold.history if isinstance(item, Replied)]
+    if replies and fold.turn is not None and replies[-1].turn_id == fold.turn.turn_id:
+        replies.pop()
+    assert all(reply.complete for reply in replies), "a call has no result"
 
 
 def _cancelling(fold: Fold) -> list[_Fact]:

@@ -19,6 +19,8 @@ LENGTH: Final = 60
 INPUT_LENGTH: Final = 2_000
 """Characters of the conversation that the model reads."""
 TIMEOUT: Final = 60.0
+MAX_TOKENS: Final = 500
+"""A title has few, but some models think first, and their thoughts count."""
 # Signs that Markdown has around words, and before headings; a title is shown as it is.
 _MARKS: Final = re.compile(r"^#+\s+|\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)")
 INSTRUCTIONS: Final = (
@@ -60,7 +62,9 @@ class Titles:
             if model is None:
                 return
             message = UserMessage((Text(f"{INSTRUCTIONS}\n\n{self._conversation()}"),))
-            request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
+            request = ModelRequest(
+                system="", history=(model.encode(message),), max_tokens=MAX_TOKENS
+            )
             await self._context.check_budget()
             title, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         except ModelError:

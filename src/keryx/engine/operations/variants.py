@@ -10,8 +10,9 @@ from __future__ import annotations
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.log.dedup import Dedup, row_of
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.operations.reverts import Reverts
-from keryx.engine.session_context import SessionContext
 from keryx.errors import UserMustActError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import InboxRow
@@ -20,14 +21,15 @@ from keryx.ports.store import InboxRow
 class Variants:
     """Replaces and restores turns of one session."""
 
-    def __init__(self, context: SessionContext, dedup: Dedup, reverts: Reverts) -> None:
-        self._context = context
+    def __init__(self, fold: Fold, log: LogWriter, dedup: Dedup, reverts: Reverts) -> None:
+        self._fold = fold
+        self._log = log
         self._dedup = dedup
         self._reverts = reverts
 
     def check(self, turn_id: str) -> None:
         """Raise `UserMustActError` if this turn cannot be replaced now."""
-        fold = self._context.fold
+        fold = self._fold
         self._check_idle()
         if turn_id not in fold.turn_outcomes or turn_id in fold.undone:
             raise UserMustActError(
@@ -47,12 +49,12 @@ class Variants:
     def put_aside(self, turn_id: str, by: str) -> tuple[str, ...]:
         """Undo the turn and those after it; return all turns that the next one replaces."""
         for later in reversed(self._from(turn_id)):
-            self._context.log.record(ev.TurnUndone, turn_id=later, by=by, branch=turn_id)
-        return self._context.fold.branches.variants(turn_id)
+            self._log.record(ev.TurnUndone, turn_id=later, by=by, branch=turn_id)
+        return self._fold.branches.variants(turn_id)
 
     async def restore(self, command: cm.RestoreTurn) -> Done:
         """Make this answer the one that the session continues from."""
-        fold, row = self._context.fold, row_of(command)
+        fold, row = self._fold, row_of(command)
         if await self._dedup.was_taken(row):
             return Done(True)
         self._check_idle()
@@ -65,11 +67,11 @@ class Variants:
         elif command.turn_id not in fold.turn_outcomes:
             raise UserMustActError("the session has no such turn; read the transcript again")
         self._dedup.take(row)
-        await self._context.log.wait_durable()
+        await self._log.wait_durable()
         return Done(True)
 
     def _switch(self, current: str, command: cm.RestoreTurn) -> None:
-        fold, record = self._context.fold, self._context.log.record
+        fold, record = self._fold, self._log.record
         if current == command.turn_id:  # somebody else was faster
             return
         self.put_aside(current, command.by)
@@ -81,7 +83,7 @@ class Variants:
 
     def _current(self, turn_id: str) -> str:
         """Return the answer that is in the transcript in place of this one."""
-        fold = self._context.fold
+        fold = self._fold
         for variant in fold.branches.variants(turn_id):
             if variant in fold.turn_outcomes and variant not in fold.undone:
                 return variant
@@ -91,10 +93,10 @@ class Variants:
 
     def _from(self, turn_id: str) -> list[str]:
         """Return this turn and those after it, as far as they are in the transcript."""
-        fold = self._context.fold
+        fold = self._fold
         turns = list(fold.turn_outcomes)
         return [turn for turn in turns[turns.index(turn_id) :] if turn not in fold.undone]
 
     def _check_idle(self) -> None:
-        if self._context.fold.turn is not None:
+        if self._fold.turn is not None:
             raise UserMustActError("a turn is running; stop it, or wait until it has ended")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -94,8 +94,9 @@ def client_specs(options: TurnOptions) -> tuple[ToolSpec, ...]:
     )
 
 
-def check_client_tools(tools: Sequence[ClientTool]) -> None:
-    """Raise `UserMustActError` if a tool cannot be described to a model."""
+def check_client_tools(options: TurnOptions) -> None:
+    """Raise `UserMustActError` if a tool cannot be described to a model, or chosen by it."""
+    tools, choice = options.client_tools, options.tool_choice
     names = [tool.name for tool in tools]
     for tool in tools:
         if not _NAME.fullmatch(tool.name):
@@ -110,6 +111,9 @@ def check_client_tools(tools: Sequence[ClientTool]) -> None:
             ) from error
     if len(set(names)) < len(names):
         raise UserMustActError("two tools have the same name; give each its own")
+    if choice is not None and (choice.name not in names if choice.name else not names):
+        tool_name = f"the tool {choice.name[:80]!r}" if choice.name else "a tool"
+        raise UserMustActError(f"{tool_name} must be called and is not there; send it along")
 
 
 def redacted(command: AnswerCalls, redactor: Redactor) -> AnswerCalls:

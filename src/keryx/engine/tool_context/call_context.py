@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.call import Call
@@ -28,6 +28,9 @@ from keryx.ports.tool import Tool
 from keryx.ports.tool_context import Emitted
 
 T = TypeVar("T")
+
+LONGEST_NOTE: Final = 1_000
+"""Characters of a note about the progress. Every screen gets each of them."""
 
 Nest = Callable[[Call, str | Tool, Mapping[str, Any] | bytes, float | None], Awaitable[CallOutcome]]
 """Runs a tool as a nested call, for so many seconds at most."""
@@ -184,6 +187,7 @@ class CallContext:
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self._call.refuse_if_over()
         call = self._call
+        note = call.environment.redactor.text(note)[:LONGEST_NOTE]
         call_soon(call.environment.loop, call.environment.hooks.progress, call, done, total, note)
 
     def from_thread(
@@ -197,7 +201,9 @@ class CallContext:
 
     async def ask(self, text: str, choices: Sequence[str] = ()) -> str | None:
         self._call.refuse_if_cancelled()
-        return await self._call.environment.hooks.ask(self._call, text, tuple(choices))
+        environment = self._call.environment
+        text, *others = map(environment.redactor.text, (text, *choices))
+        return await environment.hooks.ask(self._call, text, tuple(others))
 
     async def call(
         self,

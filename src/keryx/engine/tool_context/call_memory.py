@@ -40,21 +40,10 @@ class CallMemory:
                     f"the text has {len(note.text)} characters and may have {MAX_TEXT}; nothing "
                     "was remembered. Shorten it, or remember it in several parts"
                 )
-            if note.target is not None:
-                await self._check(memory, note.target)
         return await memory.change(self._call.call_id, notes)
 
     async def remove(self, memory_id: str) -> None:
-        memory = self._memory
-        await self._check(memory, memory_id)
-        await memory.remove(self._call.call_id, memory_id)
+        await self._memory.remove(self._call.call_id, memory_id)
 
     async def recall(self, words: str, limit: int) -> Recall:
-        return await self._memory.recall(words, limit)
-
-    async def _check(self, memory: SessionMemory, memory_id: str) -> None:
-        if not await memory.has(memory_id):
-            raise ToolFailedError(
-                f"there is no memory {memory_id!r} here, or it was replaced or removed before; "
-                "search for it, and use the id of the result"
-            )
+        return await self._memory.recall(self._call.call_id, words, limit)

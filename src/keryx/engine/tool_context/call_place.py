@@ -39,12 +39,11 @@ class CallPlace:
         call = self._call
         call.refuse_if_cancelled()
         environment = call.environment
-        if environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
+        place = environment.require_place()
         if self._starts is not None:
             await call.hold_start(self._starts)
             call.refuse_if_cancelled()
-        process = await environment.place.spawn(
+        process = await place.spawn(
             argv,
             env=environment.env if env is None else env,
             cwd=str(environment.workspace) if cwd is None else cwd,
@@ -58,9 +57,7 @@ class CallPlace:
 
     async def private(self) -> PrivateFolder:
         self._call.refuse_if_cancelled()
-        if self._call.environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
-        return await self._call.environment.place.private()
+        return await self._call.environment.require_place().private()
 
 
 class CallBackground:
@@ -82,12 +79,10 @@ class CallBackground:
 
     async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
         environment = self._call.environment
-        if environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
         return await self._all.start(
             argv,
             command=command,
-            place=environment.place,
+            place=environment.require_place(),
             env=environment.env,
             cwd=str(environment.workspace) if cwd is None else cwd,
             granted=self._call.granted,

@@ -59,9 +59,7 @@ class _PlaceOfResource:
         stdin: bool = False,
     ) -> Process:
         environment = self._environment
-        if environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
-        return await environment.place.spawn(
+        return await environment.require_place().spawn(
             argv,
             env=environment.env if env is None else env,
             cwd=str(environment.workspace) if cwd is None else cwd,

@@ -1,7 +1,8 @@
-"""Checks the last reply of a turn with a schema: it must match the schema.
+"""Checks the last reply of a turn: it must be whole, and match the schema if there is one.
 
 If a reply does not match, the model gets one message that says what is wrong. If the next reply
-does not match either, the turn fails.
+does not match either, the turn fails. A turn also fails if the provider stopped its last reply for
+its content, or if the reply ended at its limit before there was any answer.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class AnswerCheck:
 
     def ending(self, found_problems: Sequence[str]) -> TurnEnd | None:
         """Return how the turn ends with this reply; None: the model must answer again."""
+        if (error := self._stopped()) is not None:
+            return TurnEnd("failed", error=error)
         if not found_problems:
             return TurnEnd("completed")
         text = "; ".join(found_problems)
@@ -52,6 +55,25 @@ class AnswerCheck:
             )
             return TurnEnd("failed", error=error)
         self._send_correction(text)
+        return None
+
+    def _stopped(self) -> ev.TurnError | None:
+        """Return why the last reply is no answer; None if it is one."""
+        reply, turn = self._fold.last_reply, self._fold.turn
+        if reply is None or turn is None or reply.turn_id != self._turn_id:
+            return None
+        if reply.stop_reason == "content_filter":
+            return ev.TurnError(
+                kind="bad_response",
+                message="the reply was stopped for its content, by the model or its provider",
+                hint="undo the turn and word the message differently, or use another model",
+            )
+        if reply.stop_reason == "length" and not reply.text and turn.options.max_tokens is None:
+            return ev.TurnError(
+                kind="bad_response",
+                message="the model used all tokens of its reply before it wrote an answer",
+                hint="send the message again with less effort, or ask for less at once",
+            )
         return None
 
     def _was_corrected(self) -> bool:

@@ -13,7 +13,7 @@ from keryx.engine.session_context import SessionContext
 from keryx.engine.steps.client_calls import client_specs
 from keryx.engine.turns.streaming_reply import StreamingReply, read
 from keryx.errors import ModelError
-from keryx.messages import TurnOptions
+from keryx.messages import ToolChoice, TurnOptions
 from keryx.ports.model import Model, ModelRequest, ToolSpec
 from keryx.ports.tool import Tool
 
@@ -32,7 +32,7 @@ class Requests:
         self._context = context
         self._system = "\n\n".join(filter(None, (system_text(prompt), options.instructions)))
         self._options = options
-        self._client_specs = client_specs(options)
+        self._client_specs = client_specs(options) if options.client_tools else ()
         self._tools = tools
         self._specs: tuple[int, tuple[ToolSpec, ...]] | None = None
         """The described tools, and how many were loaded when they were chosen."""
@@ -43,16 +43,18 @@ class Requests:
     ) -> ModelError | None:
         """Read the reply until it ends, fails, or the scope is cancelled."""
         context = self._context
-        attachments = context.transcript(model).new_attachments(context.fold)
-        await context.files.prepare_attachments(attachments)
+        if attachments := context.transcript(model).new_attachments(context.fold):
+            await context.files.prepare_attachments(attachments)
         if model.sees_images:
             await context.files.load_media(context.transcript(model).new_media(context.fold))
         if scope.is_cancelled:
             return None
+        choice = self._tool_choice()
         request = ModelRequest(
             system=self._system,
             history=tuple(context.transcript(model).history(context.fold)),
-            tools=self._described_tools(),
+            tools=self._described_tools(choice),
+            tool_choice=choice,
             effort=self._effort,
             max_tokens=self._options.max_tokens,
             schema=None if schema is None else msgspec.json.decode(schema),
@@ -68,8 +70,20 @@ class Requests:
             registration.remove()
         return None if task.cancelled() else task.result()
 
-    def _described_tools(self) -> tuple[ToolSpec, ...]:
-        """Return the tools as the model sees them; a call may have loaded more since last time."""
+    def _tool_choice(self) -> ToolChoice | None:
+        """Return which call the reply must make: that binds only the first reply of a turn."""
+        turn, last_reply = self._context.fold.turn, self._context.fold.last_reply
+        assert turn is not None
+        is_first = last_reply is None or last_reply.turn_id != turn.turn_id
+        return self._options.tool_choice if is_first else None
+
+    def _described_tools(self, choice: ToolChoice | None) -> tuple[ToolSpec, ...]:
+        """Return the tools as the model sees them; a call may have loaded more since last time.
+
+        A model that must call any of the client's tools sees no others.
+        """
+        if choice is not None and not choice.name:
+            return self._client_specs
         services, loaded = self._context.services, self._context.fold.loaded
         if self._specs is None or self._specs[0] != len(loaded):
             described = services.described(self._tools, loaded)

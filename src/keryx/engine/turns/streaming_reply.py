@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 import msgspec
 
@@ -24,6 +25,9 @@ from keryx.ports.model import (
     defect,
     unfinished,
 )
+
+CUT: Final = "{"
+"""Arguments of which nothing has arrived. They are no JSON, so the call is refused."""
 
 
 class StreamingReply:
@@ -68,8 +72,15 @@ class StreamingReply:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls, with our own ids: those of a provider may repeat."""
+        is_cut = self.finished is not None and self.finished.stop_reason == "length"
+        last = max(self._calls, default=None)
         return tuple(
-            ToolCall(self._call_id(index), tool, "".join(pieces) or "{}")
+            ToolCall(
+                self._call_id(index),
+                tool,
+                # A reply that ended at its limit may have lost all arguments of its last call.
+                "".join(pieces) or (CUT if is_cut and index == last else "{}"),
+            )
             for index, (tool, *pieces) in sorted(self._calls.items())
         )
 

@@ -142,7 +142,7 @@ class Turn:
         model = self._model()
         if not isinstance(model, ModelError):
             await self._auto_compaction.compact_if_needed(model)
-            model = await refusal(self._context) or model
+            model = await refusal(self._context.check_budget) or model
         if isinstance(model, ModelError):
             return self._cancelled() or TurnEnd("failed", error=failure(model))
         return self._cancelled() or self._begin_step(model)
@@ -184,7 +184,7 @@ class Turn:
             return self._cancelled()
         if self._context.fold.steers:
             return None
-        return self._parts.answer_check.ending(problems) if problems else TurnEnd("completed")
+        return self._parts.answer_check.ending(problems)
 
     async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as the call ends."""
@@ -197,9 +197,9 @@ class Turn:
         self._batch = None
 
     def _log_outcome(self, outcome: CallOutcome) -> None:
-        started = self._open.started.get(outcome.call_id)
-        if outcome.reason == "shutdown" and started is not None and started.replay == "keyed":
-            return  # it is run again at the next start, and takes up its work
+        fold = self._context.fold
+        if outcome.reason == "shutdown" and resume_plan.goes_on_later(fold, outcome.call_id):
+            return
         self._log.ended(outcome, self._parts.hooks.nested_summary(outcome.call_id))
         if (logged := self._cancelled_calls.pop(outcome.call_id, None)) is not None:
             logged.set_result(None)

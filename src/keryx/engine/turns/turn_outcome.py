@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import msgspec
 
 from keryx import events as ev
 from keryx.engine.limits import Limits
-from keryx.engine.session_context import SessionContext
 from keryx.errors import ModelError
 from keryx.messages import Reason, well_formed
 
@@ -43,10 +43,10 @@ def defect(error: Exception) -> ev.TurnError:
     )
 
 
-async def refusal(context: SessionContext) -> ModelError | None:
+async def refusal(check_budget: Callable[[], Awaitable[None]]) -> ModelError | None:
     """Return why a limit does not allow another request; None: it is allowed."""
     try:
-        await context.check_budget()
+        await check_budget()
     except ModelError as error:
         return error
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from keryx import events as ev
 from keryx.engine.log.state import Queued
 from keryx.engine.operations.compaction import Compaction
@@ -62,10 +64,12 @@ class TurnQueue:
         try:
             prompt_parts = await self._context.services.prompt_parts(settings, workspace)
             parts = {part: well_formed(text) for part, text in prompt_parts.parts.items()}
-            recall = await self._recall(MemoryScope(settings.profile, workspace), text)
+            recall = await self._recall(MemoryScope(settings.memory_profile, workspace), text)
+            # What a provider says of itself may hold a key of it.
+            faults = map(self._context.services.redactor.text, recall.faults)
             return PromptParts(
                 parts,
-                tuple(map(well_formed, prompt_parts.warnings)),
+                tuple(map(well_formed, (*prompt_parts.warnings, *faults))),
                 tuple(map(well_formed, prompt_parts.at_start)),
                 recall,
             )
@@ -77,7 +81,13 @@ class TurnQueue:
         if memory is None or self._context.fold.parent is not None:
             return NO_RECALL
         try:
-            return await memory.context(session_id, scope, text)
+            recall = await memory.context(session_id, scope, text)
+            redacted = self._context.services.redactor.text
+            memories = tuple(
+                msgspec.structs.replace(memory, text=redacted(memory.text))
+                for memory in recall.memories
+            )
+            return msgspec.structs.replace(recall, memories=memories)
         except Exception as error:  # noqa: BLE001 (a turn runs without its memories too)
             self._context.report("recalling", error)
             return Recall(late=("memory",))

@@ -59,7 +59,7 @@ class GuestHost:
             local.store.catch_up_index = self._catch_up_index
         self.memory: Final = local.memory
         if local.memory is not None:
-            local.memory.tell_owner = self._tell_owner
+            local.memory.service.tell_owner = self._tell_owner
         self._group = Group(runtime.scope.child("guest"))
         self._joining: asyncio.Task[KeryxError | None] | None = None
         self._elsewhere: set[str] = set()

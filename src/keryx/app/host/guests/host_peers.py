@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keryx.aio.acquire import release
 from keryx.app.host.guests.guest_table import GuestTable
 from keryx.app.host.guests.shared_dispatch import SharedDispatch
-from keryx.app.host.guests.temporary_sessions import delete_abandoned
+from keryx.app.host.guests.temporary_sessions import abandoned_leases
 from keryx.app.host.homes.home import GuestRegistration, Home, live_guests
 from keryx.app.host.socket_protocol import HostedSessions, TakeRequest
 from keryx.app.host.socket_server import HostService, SocketServer
@@ -18,6 +18,8 @@ from keryx.errors import DeveloperMustActError
 from keryx.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from keryx.ports.store import Store
 
 
@@ -50,11 +52,17 @@ class HostPeers:
         self._servers.append(server)
         server.listen(home.listening)
 
-    async def unfinished_sessions(self, home: Home, store: Store, *, resume: bool) -> list[str]:
-        """Return the unfinished sessions of earlier hosts, after deleting abandoned ones."""
-        if home in self._homes:
-            await delete_abandoned(home.path, store, self._runtime.bridge)
-        return await store.unfinished() if resume else []
+    async def left_sessions(
+        self, home: Home, store: Store, *, resume: bool
+    ) -> tuple[list[str], dict[str, Path]]:
+        """Return the sessions of earlier hosts that are unfinished, and those to be deleted.
+
+        These are the temporary sessions of dead processes, with the files to remove after them.
+        """
+        unfinished = await store.unfinished() if resume else []
+        if home not in self._homes:
+            return unfinished, {}
+        return unfinished, await abandoned_leases(home.path, self._runtime.bridge)
 
     async def become_owner(self, home: Home, store: Store) -> None:
         """Connect to the live guests of the home, then accept connections as its owner."""
@@ -71,10 +79,11 @@ class HostPeers:
             self._homes.append(home)
         self.serve(home)
 
-    def is_hosted_by_guest(self, session_id: str) -> bool:
-        """Return whether a guest hosts the session."""
+    async def without_host(self, session_ids: Sequence[str], store: Store) -> list[str]:
+        """Return the sessions that no guest hosts, and that have not been deleted meanwhile."""
         guests = self._dispatch.guests
-        return guests is not None and guests.host_of(session_id) is not None
+        own = [id_ for id_ in session_ids if guests is None or guests.host_of(id_) is None]
+        return [id_ for id_ in own if await store.session(id_) is not None]
 
     def holds(self, session_id: str) -> bool:
         """Return whether this host has the session."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host.homes.home import close_in_forks, close_lock
 from keryx.app.host.remote_host import RemoteHost
-from keryx.ports.store import Store
 
 FOLDER: Final = "temporary"
 _NEW: Final = ".new"
@@ -50,12 +49,16 @@ class Lease:
         close_lock(self._lock)
 
 
-class Sessions(Protocol):
+class Deletes(Protocol):
+    """Deletes sessions."""
+
+    async def delete(self, session_id: str, *, keep_memory: bool) -> bool: ...
+
+
+class Sessions(Deletes, Protocol):
     """The requests to the host of a home that temporary sessions need."""
 
     async def delete_on_disconnect(self, session_id: str) -> None: ...
-
-    async def delete(self, session_id: str) -> bool: ...
 
 
 @asynccontextmanager
@@ -69,7 +72,8 @@ async def temporary(sessions: Sessions, home: Path, session_id: str) -> AsyncGen
         try:
             yield
         finally:
-            await sessions.delete(session_id)
+            # What its calls remembered was accepted: it does not end with the session.
+            await sessions.delete(session_id, keep_memory=True)
             await release(bridge, lease.end)
     finally:
         await group.leave()
@@ -83,10 +87,19 @@ async def delete_on_disconnect(host: object, session_id: str) -> None:
         await host.delete_on_disconnect(session_id)
 
 
-async def delete_abandoned(home: Path, store: Store, bridge: Bridge) -> None:
-    """Delete the sessions of dead processes. Only for a new owner, before it takes connections."""
-    for file in await bridge.to_thread(_abandoned, home / FOLDER):
-        await store.delete(file.name.removesuffix(_NEW))
+async def abandoned_leases(home: Path, bridge: Bridge) -> dict[str, Path]:
+    """Return the sessions of dead processes, with the files to remove once they are deleted.
+
+    Only for a new owner, before it takes connections: a lock file that is new is not locked yet.
+    """
+    files = await bridge.to_thread(_abandoned, home / FOLDER)
+    return {file.name.removesuffix(_NEW): file for file in files}
+
+
+async def delete_abandoned(host: Deletes, leases: Mapping[str, Path], bridge: Bridge) -> None:
+    """Delete the sessions of dead processes; what they remembered stays."""
+    for session_id, file in leases.items():
+        await host.delete(session_id, keep_memory=True)
         await bridge.to_thread(file.unlink, True)
 
 

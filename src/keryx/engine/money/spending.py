@@ -1,4 +1,4 @@
-"""The ledger of a host: what its sessions spent, and whether a session may ask a model again.
+"""The spending of a host: what its sessions spent, and whether a session may ask a model again.
 
 The sums of a session and of a day are read from the store, so they include all processes of the
 home and survive a restart. What this host has recorded and the store does not hold yet is added
@@ -31,6 +31,8 @@ from keryx.engine.money.spent import Amount
 from keryx.ports.store import Store
 
 SPENDING: Final = (ev.StepReplied, ev.StepAbandoned, ev.UsageRecorded)
+NOTED: Final = frozenset((ev.TurnFinished, *SPENDING))
+"""The facts that count as spending, or end a turn."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -56,19 +58,20 @@ async def _no_prices() -> None:
     """Load nothing."""
 
 
-class Ledger:
+class Spending:
     """What the sessions of one host spend. Belongs to the loop of the host."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        limits: Callable[[], Limits],
+        limits: Limits,
         load_prices: Callable[[], Awaitable[None]] = _no_prices,
     ) -> None:
-        """`limits` returns those that hold now. `load_prices` makes costs known that can be."""
+        """`load_prices` makes costs known that can be."""
         self._store, self._clock = store, clock
-        self._limits, self._load_prices = limits, load_prices
+        self._load_prices = load_prices
+        self.set_limits(limits)
         self._numbers = itertools.count()
         self._entries: list[_Entry] = []
         self._checks: dict[int, None] = {}
@@ -84,10 +87,11 @@ class Ledger:
         self.on_turn: Callable[[Fold, ev.TurnFinished], None] | None = None
         """Is called when a turn has ended; it must return at once, and must not raise."""
 
-    @property
-    def is_active(self) -> bool:
+    def set_limits(self, limits: Limits) -> None:
+        """Check these limits from now on."""
+        self._limits = limits
+        self.is_active = limits.has_money
         """Whether there is a limit for money, or for the tokens of a session or a day."""
-        return self._limits().has_money
 
     # -- for the sessions
 
@@ -105,7 +109,7 @@ class Ledger:
             self._roots.pop(fold.session_id, None)
 
     def note(self, fold: Fold, fact: ev.LoggedEvent) -> None:
-        """Note a fact that the fold has applied."""
+        """Note a fact of one of the kinds in `NOTED` that the fold has applied."""
         if isinstance(fact, ev.TurnFinished):
             if self.on_turn is not None:
                 self.on_turn(fold, fact)
@@ -127,8 +131,8 @@ class Ledger:
 
     async def check(self, fold: Fold) -> None:
         """Raise `ModelError` if a limit does not allow another request of this session."""
-        limits = self._limits()
-        if not limits.has_money:
+        limits = self._limits
+        if not self.is_active:
             return
         if limits.has_cost:
             await self._load_prices()
