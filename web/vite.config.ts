@@ -1,31 +1,13 @@
 /// <reference types="vitest/config" />
-import { defineConfig, type Plugin } from "vite";
+import { defineConfig } from "vite";
+import { compileHint, FirstViewChunk, scriptInDocument } from "./bundling/first_view.ts";
 
-/** Names what the first script will ask for, so that the browser fetches both at once. */
-function preloads(source: string): Plugin {
-  return {
-    name: "preloads",
-    transformIndexHtml: {
-      order: "post",
-      handler: (html, { bundle, filename }) =>
-        Object.values(filename.endsWith("index.html") ? (bundle ?? {}) : {})
-          .filter((output) => output.type === "chunk")
-          .filter((chunk) => chunk.facadeModuleId?.endsWith(source))
-          .flatMap((chunk) => [chunk.fileName, ...chunk.imports])
-          .filter((name) => !html.includes(`/${name}"`))
-          .map((name) => ({
-            tag: "link",
-            attrs: { rel: "modulepreload", crossorigin: true, href: `./${name}` },
-            injectTo: "head" as const,
-          })),
-    },
-  };
-}
+const firstView = new FirstViewChunk("/src/page.tsx", ["/src/main.tsx", "/src/diagram_page.ts"]);
 
 export default defineConfig({
   // Named from the page, which may be anywhere below its host.
   base: "./",
-  plugins: [preloads("/src/page.tsx")],
+  plugins: [firstView.plugin(), compileHint(["index", "page"]), scriptInDocument("src/first_requests.ts")],
   build: {
     outDir: "../src/keryx/server/page",
     emptyOutDir: true,
@@ -33,8 +15,13 @@ export default defineConfig({
     // The page's policy forbids data: fonts and scripts, so nothing is put inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // The second page is a frame of the first: what draws diagrams there needs another policy.
-    rolldownOptions: { input: ["index.html", "diagram.html"] },
+    rolldownOptions: {
+      // The second page is a frame of the first: what draws diagrams there needs another policy.
+      input: ["index.html", "diagram.html"],
+      output: {
+        codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: firstView.name }] },
+      },
+    },
   },
   server: {
     // `npm run dev` serves the source and passes the API on to a running `keryx serve`.

@@ -23,6 +23,8 @@ PATIENCE_MS = 20_000
 """Only reached by a test that fails."""
 TALL = {"width": 1280, "height": 1400}
 """So that a whole session of a test is in view."""
+STOPPED = re.compile("cancelled|unknown")
+"""How a cancelled process ends: unknown, if a busy machine reports its end too late."""
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -31,7 +33,7 @@ class Watch:
     """Errors, dialogs and scripts that must not have run, in any tab of a window."""
 
     def __init__(self, context: BrowserContext) -> None:
-        self._found: list[str] = []
+        self._reports: list[str] = []
         self._expected: list[re.Pattern[str]] = []
         context.on("console", self._on_console)
         context.on("weberror", self._on_error)
@@ -48,18 +50,20 @@ class Watch:
     @property
     def surprises(self) -> list[str]:
         return [
-            found for found in self._found if not any(each.search(found) for each in self._expected)
+            report
+            for report in self._reports
+            if not any(pattern.search(report) for pattern in self._expected)
         ]
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
-            self._found.append(f"{message.type}: {message.text} ({message.location['url']})")
+            self._reports.append(f"{message.type}: {message.text} ({message.location['url']})")
 
     def _on_error(self, error: WebError) -> None:
-        self._found.append(f"thrown: {error.error}")
+        self._reports.append(f"thrown: {error.error}")
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        self._found.append(f"dialog: {dialog.message}")
+        self._reports.append(f"dialog: {dialog.message}")
         await dialog.dismiss()
 
 
@@ -141,9 +145,9 @@ class Tab:
 
     @property
     def session_id(self) -> str:
-        found = re.search(r"#/s/([^/]+)", self.page.url)
-        assert found is not None, self.page.url
-        return found[1]
+        match = re.search(r"#/s/([^/]+)", self.page.url)
+        assert match is not None, self.page.url
+        return match[1]
 
 
 class Person:
@@ -187,3 +191,12 @@ async def person(
         await somebody.check()
     finally:
         await context.close()
+
+
+async def printed_by_the_browser(tab: Tab) -> str:
+    """What is on paper when the browser prints by itself, as its menu does."""
+    await tab.page.evaluate("""() => matchMedia("print").addEventListener("change", () => {
+      window.__printed = document.querySelector(".transcript").innerText;
+    }, { once: true })""")
+    await tab.page.pdf()
+    return str(await tab.page.evaluate("window.__printed"))

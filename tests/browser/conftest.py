@@ -46,9 +46,9 @@ def nothing_left_over() -> Iterator[None]:
     yield
     # A module takes long: others on this machine make theirs meanwhile. `Served` checks its own.
     before = replace(before, temporary=State.now().temporary)
-    found = before.changes()
-    if found:
-        pytest.fail("\n".join(found))
+    changes = before.changes()
+    if changes:
+        pytest.fail("\n".join(changes))
 
 
 @pytest.fixture(scope="session")
@@ -91,8 +91,8 @@ async def house(
     stage = ScriptedReplies()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = PageServer(tmp_path_factory.mktemp("house"), model.url)
-        async with lived_in(chromium, served, stage) as found:
-            yield found
+        async with lived_in(chromium, served, stage) as house:
+            yield house
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -120,8 +120,8 @@ async def own_house(
 @pytest_asyncio.fixture(loop_scope="module")
 async def somebody(chromium: Browser, house: House) -> AsyncGenerator[Person]:
     """Somebody who has logged in before."""
-    async with person(chromium, house.served.url, state=house.state) as found:
-        yield found
+    async with person(chromium, house.served.url, state=house.state) as visitor:
+        yield visitor
 
 
 @pytest_asyncio.fixture(loop_scope="module")

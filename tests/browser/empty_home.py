@@ -29,14 +29,14 @@ async def newcomer(
 
 async def look_at(tab: Tab, name: str, shown: Locator, folder: Path) -> None:
     """The same tab, light, dark and as small as a phone; nothing that axe finds is serious."""
-    found: list[str] = []
+    violations: list[str] = []
     for look, options in LOOKS.items():
         await tab.page.emulate_media(color_scheme=options["color_scheme"])
         await tab.page.set_viewport_size(options["viewport"])
         await shown.scroll_into_view_if_needed()
         eye = Eye(tab, folder, look, AXE.read_text())
         await eye.sees(name, shown)
-        found += eye.found
+        violations += eye.violations
     await tab.page.emulate_media(color_scheme="light")
     await tab.page.set_viewport_size({"width": TALL["width"], "height": TALL["height"]})
-    assert found == []
+    assert violations == []

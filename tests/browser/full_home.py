@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tests.browser.audit_script import (
     audit_calls,
     first_look,
 )
-from tests.browser.browser_user import Person, Tab, person
+from tests.browser.browser_user import STOPPED, Person, Tab, person
 from tests.browser.command_gate import Gate, gate
 from tests.browser.conftest import House
 
@@ -184,7 +185,9 @@ async def audit(tab: Tab, house: House) -> None:
     await tab.say(STEER, "Control+Enter")
     await expect(tab.replies.last).to_contain_text(f"{len(REGIONS)} nested calls, 11 done")
     await tab.button(f"Cancel nested terminal sh clusters {CANCELLED}").click()
-    await expect(tab.call("execute_code")).to_contain_text("terminal: cancelled")
+    await expect(tab.call("execute_code")).to_contain_text(
+        re.compile(f"terminal: ({STOPPED.pattern})")
+    )
     await tab.say("then write the result to STALE.md")
     await expect(tab.queue).to_contain_text("STALE.md")
 

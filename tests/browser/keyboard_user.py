@@ -42,9 +42,11 @@ class Hands:
     async def reach(self, target: Locator, key: str = "Tab") -> None:
         """Go on until this has the focus."""
         await target.wait_for()
-        there = await target.element_handle()
+        element = await target.element_handle()
         for _ in range(MOST_STOPS):
-            if await self._page.evaluate("(there) => document.activeElement === there", there):
+            if await self._page.evaluate(
+                "(element) => document.activeElement === element", element
+            ):
                 return
             await self.press(key)
             await self._look()

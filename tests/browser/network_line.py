@@ -50,8 +50,8 @@ class Line:
                 group.create_task(self._pass(far_reader, writer))
         finally:
             self._writers -= both
-            for each in both:
-                each.transport.abort()
+            for side in both:
+                side.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -66,14 +66,14 @@ class Line:
 
 @asynccontextmanager
 async def line() -> AsyncGenerator[Line]:
-    made = Line()
-    server = await asyncio.start_server(made.meet, "127.0.0.1", 0)
+    network = Line()
+    server = await asyncio.start_server(network.meet, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
-    made.address = f"{host}:{port}"
+    network.address = f"{host}:{port}"
     try:
-        yield made
+        yield network
     finally:
-        made.cut()
-        made.mend()
+        network.cut()
+        network.mend()
         server.close()
         await server.wait_closed()

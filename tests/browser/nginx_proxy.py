@@ -49,15 +49,15 @@ MORE_PATHS = """
 
 def documented() -> str:
     """The server block of the documentation."""
-    found = re.search(r"```nginx\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r"```nginx\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def program(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-    assert found is not None, f"there is no {name}: `make test` installs it"
-    return found
+    executable = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    assert executable is not None, f"there is no {name}: `make test` installs it"
+    return executable
 
 
 class Proxy:

@@ -61,8 +61,8 @@ class PageServer:
     async def start(self) -> None:
         self._process = self._spawn()
         behind = "--url" in self._more
-        told = [line.split()[-1] for line in await self._lines(3 if behind else 2)]
-        self.url, self.link, self.listens = told[0], told[1], told[2 if behind else 0]
+        urls = [line.split()[-1] for line in await self._lines(3 if behind else 2)]
+        self.url, self.link, self.listens = urls[0], urls[1], urls[2 if behind else 0]
         self._port = int(self.listens.rstrip("/").rpartition(":")[2])
 
     def _spawn(self) -> subprocess.Popen[bytes]:

@@ -42,8 +42,8 @@ async def priced_house(chromium: Browser, folder: Path) -> AsyncGenerator[House]
     stage = ScriptedReplies()
     async with ModelServer(stage.answer, models=[MODEL], keeps_asked=False) as model:
         served = PageServer(folder, None)
-        told = {"model": MODEL, "url": model.url, "public": PUBLIC, "window": WINDOW}
-        served.configure(CONFIG.format(**told))
+        values = {"model": MODEL, "url": model.url, "public": PUBLIC, "window": WINDOW}
+        served.configure(CONFIG.format(**values))
         async with lived_in(chromium, served, stage) as house:
             async with person(chromium, served.url, state=house.state) as first:
                 await _until_priced(first, stage)
@@ -56,16 +56,16 @@ async def _until_priced(somebody: Person, stage: ScriptedReplies) -> None:
     tab = await somebody.opens()
     await tab.begin(QUESTION)
     session = f"/api/sessions/{tab.session_id}"
-    for asked in range(1, MOST_ASKED):
-        await expect(tab.replies).to_have_text(["Let me see."] * asked)
+    for count in range(1, MOST_ASKED):
+        await expect(tab.replies).to_have_text(["Let me see."] * count)
         await tab.settles()
         last = (await somebody.asks(f"{session}/messages?limit=1"))["rows"][-1]
         if last["event"]["cost"] is not None:
             break
         await tab.say(QUESTION)
     address = somebody.url.rstrip("/")
-    gone = await somebody.context.request.delete(address + session, headers={"origin": address})
-    assert gone.ok, await gone.text()
+    answer = await somebody.context.request.delete(address + session, headers={"origin": address})
+    assert answer.ok, await answer.text()
     assert (await somebody.asks("/api/usage"))["rows"] == []
 
 
@@ -73,7 +73,7 @@ async def cost_of(*used: Usage) -> float:
     """What all that costs, by the public list."""
     prices = Prices()
     await asyncio.to_thread(prices.load)
-    costs = [prices.of(PUBLIC, MODEL).cost(each) for each in used]
+    costs = [prices.of(PUBLIC, MODEL).cost(usage) for usage in used]
     return sum(cost for cost in costs if cost is not None)
 
 

@@ -47,32 +47,32 @@ class Row:
     calls: list[Call] = field(default_factory=list[Call])
 
 
-async def told(person: Person, session_id: str) -> list[Row]:
+async def stored_rows(person: Person, session_id: str) -> list[Row]:
     """The transcript as the API has it."""
     page = await person.asks(f"/api/sessions/{session_id}/messages?limit=200")
     assert page["next"] is None
     rows: list[Row] = []
-    asked: dict[str, tuple[Row, int]] = {}
-    for each in page["rows"]:
-        event = each["event"]
+    open_calls: dict[str, tuple[Row, int]] = {}
+    for entry in page["rows"]:
+        event = entry["event"]
         match event["type"]:
             case "message.accepted":
                 rows.append(Row("You", event["text"]))
             case "step.replied":
                 row = Row("Reply", event["text"])
                 for call in event.get("calls", ()):
-                    asked[call["call_id"]] = (row, len(row.calls))
+                    open_calls[call["call_id"]] = (row, len(row.calls))
                     row.calls.append(Call(call["tool"], "running", None))
                 rows.append(row)
             case "call.finished":
-                row, at = asked.pop(event["call_id"])
+                row, at = open_calls.pop(event["call_id"])
                 result = [_value(part) for part in event["result"]]
                 row.calls[at] = Call(event["tool"], event["outcome"], result)
             case kind if kind in QUIET:
                 continue
             case other:
                 raise AssertionError(f"the transcript has a row of the kind {other}")
-    assert asked == {}
+    assert open_calls == {}
     return rows
 
 
@@ -97,7 +97,7 @@ async def shown(tab: Tab) -> list[Row]:
             continue
         text = "\n\n".join(await article.locator(".markdown").all_inner_texts())
         calls = article.locator(".call-row")
-        rows.append(Row(who, text, [await _call(each) for each in await calls.all()]))
+        rows.append(Row(who, text, [await _call(call) for call in await calls.all()]))
     return rows
 
 
@@ -108,7 +108,7 @@ async def _call(call: Locator) -> Call:
     standing = await call.locator(".call-line-standing").inner_text()
     outcome = next((OUTCOMES[text] for text in OUTCOMES if text in standing), "completed")
     parts = call.get_by_role("group", name="Result").locator("pre")
-    results = [await each.text_content() or "" for each in await parts.all()]
+    results = [await part.text_content() or "" for part in await parts.all()]
     tool = await call.get_attribute("aria-label") or ""
     return Call(tool, outcome, _read(results))
 
@@ -125,7 +125,7 @@ def _read(results: list[str]) -> list[Any]:
 
 async def compare(person: Person, *tabs: Tab) -> list[Row]:
     """Each screen is what the transcript says, quiet lines too, and so is one that reads anew."""
-    expected = await told(person, tabs[0].session_id)
+    expected = await stored_rows(person, tabs[0].session_id)
     fresh = await person.opens(tabs[0].page.url)
     seen: list[str] = []
     for tab in (fresh, *tabs):

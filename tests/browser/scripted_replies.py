@@ -18,26 +18,26 @@ class Part:
     def __init__(self, cue: str, replies: tuple[Reply, ...]) -> None:
         self.cue = cue
         self._replies = list(replies)
-        self._asked: list[ReceivedRequest] = []
+        self._requests: list[ReceivedRequest] = []
         self._more = asyncio.Event()
 
-    async def asked(self, number: int = 1) -> ReceivedRequest:
+    async def request(self, number: int = 1) -> ReceivedRequest:
         """The request of that number, counted from 1, once it has come."""
-        while len(self._asked) < number:
+        while len(self._requests) < number:
             self._more.clear()
             await asyncio.wait_for(self._more.wait(), PATIENCE)
-        return self._asked[number - 1]
+        return self._requests[number - 1]
 
     async def held(self, number: int = 1) -> ReceivedRequest:
         """The request of that number, once its answer hangs."""
-        asked = await self.asked(number)
-        await asyncio.wait_for(asked.hanging.wait(), PATIENCE)
-        return asked
+        request = await self.request(number)
+        await asyncio.wait_for(request.hanging.wait(), PATIENCE)
+        return request
 
-    def take(self, asked: ReceivedRequest) -> Reply:
+    def take(self, request: ReceivedRequest) -> Reply:
         if not self._replies:
             raise RefusedError(f"nothing more is to be said to {self.cue!r}", code="over")
-        self._asked.append(asked)
+        self._requests.append(request)
         self._more.set()
         return self._replies.pop(0)
 
@@ -61,27 +61,27 @@ class ScriptedReplies:
         self._summaries.append(part)
         return part
 
-    def answer(self, asked: ReceivedRequest) -> Reply:
-        body = asked.body
+    def answer(self, request: ReceivedRequest) -> Reply:
+        body = request.body
         if not body.get("tools"):
-            return self._answer_aside(asked)
+            return self._answer_aside(request)
         said = _last_said(body)
         for part in reversed(self._parts):
             if part.cue in said:
-                return part.take(asked)
+                return part.take(request)
         raise RefusedError(f"nothing is to be said to {said!r}", code="no_cue")
 
-    def _answer_aside(self, asked: ReceivedRequest) -> Reply:
+    def _answer_aside(self, request: ReceivedRequest) -> Reply:
         """For what is asked beside the turns, with no tools."""
-        messages = asked.body["messages"]
+        messages = request.body["messages"]
         last = messages[-1]["content"]
         if messages[0]["content"].startswith("Sum up"):
             for part in reversed(self._summaries):
                 if part.cue in last:
-                    return part.take(asked)
+                    return part.take(request)
             raise RefusedError("nothing is to be said of that", code="no_cue")
-        found = re.search(r"^Person: (.*)$", last, re.MULTILINE)
-        return Reply(text=found[1] if found else "Untitled")
+        match = re.search(r"^Person: (.*)$", last, re.MULTILINE)
+        return Reply(text=match[1] if match else "Untitled")
 
 
 def _last_said(body: dict[str, Any]) -> str:

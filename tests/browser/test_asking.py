@@ -34,16 +34,16 @@ async def test_an_approval_given_in_one_tab_is_gone_in_the_other(
     )
     await begins_carefully(tab, "Make a file")
     other = await somebody.opens(tab.page.url)
-    for each in (tab, other):
-        ask = each.asks.get_by_role("group", name="Allow terminal?")
+    for browser_tab in (tab, other):
+        ask = browser_tab.asks.get_by_role("group", name="Allow terminal?")
         await expect(ask).to_contain_text("touch made-here")
-        await expect(each.call("terminal")).to_contain_text("Waiting for you")
+        await expect(browser_tab.call("terminal")).to_contain_text("Waiting for you")
     assert not (house.served.workspace / "made-here").exists()
     await other.asks.get_by_role("button", name="Allow once").press("Enter")
-    for each in (other, tab):
-        await each.looks_here()
-        await expect(each.asks).to_be_hidden()
-        await expect(each.replies.last).to_have_text("It is made.")
+    for browser_tab in (other, tab):
+        await browser_tab.looks_here()
+        await expect(browser_tab.asks).to_be_hidden()
+        await expect(browser_tab.replies.last).to_have_text("It is made.")
     assert (house.served.workspace / "made-here").exists()
 
 
@@ -59,11 +59,11 @@ async def test_a_denied_call_is_shown_as_denied(somebody: Person, tab: Tab, hous
     await other.asks.get_by_role("button", name="Deny").click()
     await expect(other.asks).to_be_hidden()
     await other.page.reload()
-    for each in (other, tab):
-        await each.looks_here()
-        await expect(each.replies.last).to_have_text("Then not.")
-        await expect(each.call("terminal")).to_contain_text("Denied")
-        await expect(each.asks).to_be_hidden()
+    for browser_tab in (other, tab):
+        await browser_tab.looks_here()
+        await expect(browser_tab.replies.last).to_have_text("Then not.")
+        await expect(browser_tab.call("terminal")).to_contain_text("Denied")
+        await expect(browser_tab.asks).to_be_hidden()
     assert not (house.served.workspace / "unwanted").exists()
 
 
@@ -97,11 +97,11 @@ async def test_a_question_is_answered_in_words_and_gone_in_the_other_tab(
     field = tab.asks.get_by_role("textbox", name="Answer")
     await field.fill("Ida, <b>please</b>")
     await field.press("Enter")
-    for each in (tab, other):
-        await each.looks_here()
-        await expect(each.replies.last).to_have_text("Ida it is.")
-        await expect(each.asks).to_be_hidden()
-    assert "Ida, <b>please</b>" in str((await part.asked(2)).body["messages"][-1])
+    for browser_tab in (tab, other):
+        await browser_tab.looks_here()
+        await expect(browser_tab.replies.last).to_have_text("Ida it is.")
+        await expect(browser_tab.asks).to_be_hidden()
+    assert "Ida, <b>please</b>" in str((await part.request(2)).body["messages"][-1])
 
 
 async def test_stopping_a_turn_takes_back_what_it_asked(tab: Tab, house: House) -> None:

@@ -55,7 +55,7 @@ async def test_files_are_chosen_dropped_and_pasted_and_keep_their_names(
     await expect(attached).to_have_count(3)
     await tab.say("Look at these")
     await expect(tab.replies).to_have_text(["I looked."])
-    sent = str((await part.asked()).body["messages"])
+    sent = str((await part.request()).body["messages"])
     for name in ("notes of today.txt", "größe.csv", "pixel.png"):
         assert name in sent
     for _ in range(2):
@@ -148,7 +148,7 @@ async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
         await expect(tab.box).to_have_value("Read this slow one")
         await upload.continue_()
     await expect(tab.replies).to_have_text(["Read."])
-    assert "slow.txt" in str((await part.asked()).body["messages"])
+    assert "slow.txt" in str((await part.request()).body["messages"])
     await expect(tab.box).to_have_value("")
     await expect(tab.said.first.get_by_role("link", name="Download slow.txt")).to_be_visible()
 
@@ -180,8 +180,41 @@ async def test_a_message_that_waits_for_an_upload_can_be_taken_back(
     await expect(tab.box).to_have_value("Not this one, but this")
     await tab.box.press("Enter")
     await expect(tab.replies).to_have_text(["Sent by hand."])
-    sent = (await part.asked()).body["messages"]
-    assert len([each for each in sent if each["role"] == "user"]) == 1
+    sent = (await part.request()).body["messages"]
+    assert len([message for message in sent if message["role"] == "user"]) == 1
+
+
+async def test_a_text_that_waits_for_an_upload_and_was_typed_over_can_be_taken_back(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
+    for words in ("Begin before a file", "First without it"):
+        stage.on(words, Reply(text=f"Answer to {words}."))
+    await tab.begin("Begin before a file")
+    await tab.settles()
+    sent: asyncio.Queue[Route] = asyncio.Queue()
+    await tab.page.route("**/api/sessions/*/messages", sent.put)
+    await tab.say("First without it")
+    message = await asyncio.wait_for(sent.get(), PATIENCE)
+    async with HeldUploads(tab) as uploads:
+        await give(tab.box, "drop", "slow.txt", "text/plain", b"slow")
+        upload = await uploads.next()
+        await tab.box.press("Control+A")
+        await tab.page.keyboard.insert_text("Look at the file")
+        await tab.page.keyboard.press("Enter")
+        await tab.box.press("Control+A")
+        await tab.page.keyboard.insert_text("not entered")
+        await message.continue_()
+        waits = tab.page.get_by_role("status").filter(has_text="Keryx sends")
+        await expect(waits).to_be_visible()
+        await expect(tab.box).to_have_value("not entered")
+        await tab.page.keyboard.type(" yet")
+        await expect(waits).to_be_visible()
+        await tab.box.press("Escape")
+        await expect(waits).to_be_hidden()
+        await expect(tab.box).to_have_value("Look at the file\n\nnot entered yet")
+        await upload.continue_()
+    await expect(tab.replies.last).to_have_text("Answer to First without it.")
+    await expect(tab.said).to_have_text(["Begin before a file", "First without it"])
 
 
 @pytest.mark.promise("mended.17")
@@ -196,14 +229,14 @@ async def test_an_upload_that_fails_keeps_the_words_and_says_so(
         upload = await uploads.next()
         await tab.say("Read this lost one")
         await upload.abort()
-    told = tab.page.get_by_role("alert").filter(
+    alert = tab.page.get_by_role("alert").filter(
         has_text="Your message was not sent. Your text is still here."
     )
-    await expect(told).to_contain_text("lost.txt was not uploaded")
+    await expect(alert).to_contain_text("lost.txt was not uploaded")
     await expect(tab.box).to_have_value("Read this lost one")
     await tab.box.press("Enter")
-    await expect(told).to_be_visible()
+    await expect(alert).to_be_visible()
     await tab.button("Remove lost.txt").click()
-    await expect(told).to_be_hidden()
+    await expect(alert).to_be_hidden()
     await tab.box.press("Enter")
     await expect(tab.replies).to_have_text(["There was no file."])

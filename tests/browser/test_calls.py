@@ -71,7 +71,7 @@ async def test_one_call_can_be_cancelled_while_its_neighbour_goes_on(
         await expect(calls.nth(1)).to_contain_text("Running")
         right.open()
         await expect(tab.replies.last).to_have_text("One of two.")
-    seen = str((await part.asked(2)).body["messages"])
+    seen = str((await part.request(2)).body["messages"])
     assert "left waits" in seen
     assert "right ends" in seen
 

@@ -62,8 +62,8 @@ async def house(
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = PageServer(tmp_path_factory.mktemp("house"), None)
         served.configure(CONFIG.format(model=MODEL, url=model.url, window=WINDOW))
-        async with lived_in(chromium, served, stage) as found:
-            yield found
+        async with lived_in(chromium, served, stage) as house:
+            yield house
 
 
 def much(used: int = 12_000) -> tuple[Reply, Reply]:
@@ -77,7 +77,7 @@ def held_back(text: str = SUMMARY, **more: Any) -> Reply:
     return Reply(text=text, fault="hang before headers", **more)
 
 
-def told(count: int) -> str:
+def token_text(count: int) -> str:
     """So many tokens, as the page writes it."""
     if count < 1_000:
         return str(count)
@@ -110,8 +110,10 @@ def notice(tab: Tab) -> Locator:
 async def fact(somebody: Person, tab: Tab) -> dict[str, Any]:
     """The newest compaction, as the transcript has it."""
     page = await somebody.asks(f"/api/sessions/{tab.session_id}/messages?limit=200")
-    found = [each["event"] for each in page["rows"] if each["event"]["type"] == "context.compacted"]
-    return dict(found[-1])
+    compactions = [
+        row["event"] for row in page["rows"] if row["event"]["type"] == "context.compacted"
+    ]
+    return dict(compactions[-1])
 
 
 async def expect_the_same(somebody: Person, *tabs: Tab) -> None:
@@ -150,14 +152,14 @@ async def test_a_line_says_that_it_is_summed_up_and_the_line_of_the_fact_takes_i
     await tab.looks_here()
     await expect(summed(tab)).to_have_count(0)
     held.resume.set()
-    for each in (late, tab):
-        await each.looks_here()
-        await expect(summed(each)).to_be_visible()
-        await expect(running(each)).to_have_count(0)
-    known = await fact(somebody, tab)
-    before, after = told(known["tokens_before"]), told(known["tokens_after"])
+    for browser_tab in (late, tab):
+        await browser_tab.looks_here()
+        await expect(summed(browser_tab)).to_be_visible()
+        await expect(running(browser_tab)).to_have_count(0)
+    compaction = await fact(somebody, tab)
+    before, after = token_text(compaction["tokens_before"]), token_text(compaction["tokens_after"])
     await expect(summed(tab)).to_have_text(re.compile(rf"Compacted: {before} → {after} tokens$"))
-    assert known["tokens_after"] < known["tokens_before"] / 2
+    assert compaction["tokens_after"] < compaction["tokens_before"] / 2
     await expect_the_same(somebody, tab, late)
 
 
@@ -227,12 +229,12 @@ async def test_the_meter_falls_when_the_fact_comes_and_stays_there(
     assert left < 14_000
     for _ in range(2):
         await expect(meter(tab)).to_have_attribute("value", str(left))
-        await expect(chip).to_contain_text(f"{told(left)} of 20k")
+        await expect(chip).to_contain_text(f"{token_text(left)} of 20k")
         await tab.page.reload()
     await chip.click()
     dialog = tab.page.get_by_role("dialog", name="Usage")
     own = dialog.get_by_role("region", name="This session")
-    await expect(own).to_contain_text(f"Auto-compacts at {told(ENOUGH)}")
+    await expect(own).to_contain_text(f"Auto-compacts at {token_text(ENOUGH)}")
 
 
 async def test_the_inspector_sums_up_and_shows_what_stands_for_the_earlier_part(

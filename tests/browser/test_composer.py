@@ -65,7 +65,7 @@ async def test_a_steer_cuts_the_tool_that_runs_and_the_model_sees_it(
         await expect(tab.replies.last).to_have_text("I go right.")
     await expect(tab.call("terminal")).to_contain_text("Cancelled by your steer")
     await expect(tab.said.last).to_contain_text("Steered")
-    messages = (await steered.asked()).body["messages"]
+    messages = (await steered.request()).body["messages"]
     assert messages[-2]["role"] == "tool"
     assert "going left" in messages[-2]["content"]
     assert "Go right instead" in str(messages[-1]["content"])
@@ -81,10 +81,10 @@ async def test_escape_stops_the_turn_and_the_next_message_starts(
     )
     stage.on("Say hello", Reply(text="Hello."))
     await tab.begin("Count to ten")
-    asked = await part.held()
+    request = await part.held()
     await expect(tab.replies.first).to_contain_text("one two")
     await tab.box.press("Escape")
-    await asked.gone.wait()
+    await request.gone.wait()
     await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
     await expect(tab.replies.first).to_contain_text("one two")
     await expect(tab.replies.first).to_contain_text("The reply was cut off.")
@@ -253,6 +253,37 @@ async def test_a_message_of_several_lines_is_typed_with_shift(
     await tab.box.press("Enter")
     await expect(tab.replies).to_have_text(["Two lines."])
     assert await tab.said.inner_text() == "first line\nsecond line"
+
+
+async def test_nothing_that_was_entered_is_lost_when_the_next_text_takes_its_place(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
+    entered = ["quick 1", "quick 10", "another one", "quick 100"]
+    stage.on("Begin in haste again", Reply(text="Yes."))
+    for words in entered:
+        stage.on(words, Reply(text=f"Answer to {words}."))
+    await tab.begin("Begin in haste again")
+    await tab.settles()
+    held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.set()
+        await released.wait()
+        await route.continue_()
+
+    await tab.page.route("**/api/sessions/*/messages", hold)
+    await tab.say(entered[0])
+    await held.wait()
+    for words in entered[1:]:
+        await tab.box.press("Control+A")
+        await tab.page.keyboard.insert_text(words)
+        await tab.page.keyboard.press("Enter")
+    await tab.box.press("Control+A")
+    await tab.page.keyboard.insert_text("not entered")
+    released.set()
+    await expect(tab.replies.last).to_have_text("Answer to quick 100.")
+    await expect(tab.said).to_have_text(["Begin in haste again", *entered])
+    await expect(tab.box).to_have_value("not entered")
 
 
 async def test_what_is_entered_while_a_message_is_on_its_way_follows_it(

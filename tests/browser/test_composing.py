@@ -46,7 +46,7 @@ async def test_steering_says_what_it_stops_and_after_this_step_stops_nothing(
         closed.open()
         await expect(tab.replies.last).to_have_text("I heard it in time.")
     await expect(tab.call("terminal")).not_to_contain_text("Cancelled")
-    assert "two" in str((await part.asked()).body["messages"])
+    assert "two" in str((await part.request()).body["messages"])
 
 
 async def test_slash_commands_are_found_while_typing_and_done_by_keys(
@@ -321,9 +321,9 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     # A tab that nobody sees goes on listening, if no other one does.
     await tab.page.evaluate(HIDE, arg=True)
     held.resume.set()
-    await later.asked()
-    told = tab.page.locator("html")
-    await expect(told).to_have_attribute("data-told", "Ask me later is waiting for you")
+    await later.request()
+    root = tab.page.locator("html")
+    await expect(root).to_have_attribute("data-told", "Ask me later is waiting for you")
     await expect(tab.page).to_have_title("(1) Ask me later · Keryx")
     await tab.page.evaluate(HIDE, arg=False)
     await tab.asks.get_by_role("textbox", name="Answer").fill("Yes")
@@ -333,4 +333,4 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     answered = await later.held(2)
     await tab.page.evaluate(HIDE, arg=True)
     answered.resume.set()
-    await expect(told).to_have_attribute("data-told", "Ask me later is done")
+    await expect(root).to_have_attribute("data-told", "Ask me later is done")

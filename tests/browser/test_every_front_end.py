@@ -61,7 +61,8 @@ async def everywhere(tmp_path: Path, page_is_built: None) -> AsyncGenerator[Ever
     async with ModelServer(answer) as model, BotApi() as bot:
         served = PageServer(tmp_path, model.url)
         served.configure(
-            f'[gateway.telegram]\ntoken = "{TOKEN}"\napi_url = "{bot.url}"\nallow = [{ANN}]\n'
+            # Of all front ends only the owner's chat shows the sessions of the others.
+            f'[gateway.telegram]\ntoken = "{TOKEN}"\napi_url = "{bot.url}"\nowner = [{ANN}]\n'
         )
         await served.start()
         try:

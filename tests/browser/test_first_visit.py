@@ -41,11 +41,11 @@ async def test_a_page_that_is_left_before_it_is_let_in_has_not_used_up_the_link(
 
     async def lose(route: Route) -> None:
         """The server takes it, and nobody hears of the answer."""
-        asked = route.request
+        request = route.request
         headers = {"content-type": "application/json", "origin": served.url.rstrip("/")}
         async with (
             aiohttp.ClientSession() as http,
-            http.post(asked.url, data=asked.post_data, headers=headers) as answer,
+            http.post(request.url, data=request.post_data, headers=headers) as answer,
         ):
             assert answer.status == 204
         answered.set()

@@ -109,9 +109,9 @@ async def test_several_are_selected_with_the_mouse_and_the_keyboard(
     for title in ("Plum two", "Plum three", "Plum four"):
         await box(tab, title).click()
     await bar.get_by_role("button", name="Delete").click()
-    asked = dialog(tab, "Delete 3 sessions?")
-    await asked.get_by_role("button", name="Delete").click()
-    await expect(asked).to_be_hidden()
+    confirmation = dialog(tab, "Delete 3 sessions?")
+    await confirmation.get_by_role("button", name="Delete").click()
+    await expect(confirmation).to_be_hidden()
     for title in ("Plum two", "Plum three", "Plum four"):
         await expect(tab.session(title)).to_be_hidden()
     await tab.button("Back to sessions").click()
@@ -242,7 +242,7 @@ async def test_it_looks_right_and_axe_finds_nothing(
         await reader.page.set_content(text)
         look_again = Eye(reader, tmp_path, f"kept-{look}", AXE.read_text())
         await look_again.sees("shared", reader.page.get_by_role("heading", name="A tagged one"))
-        assert eye.found + look_again.found == []
+        assert eye.violations + look_again.violations == []
 
 
 async def shown_list(tab: Tab, look: str) -> None:

@@ -296,7 +296,7 @@ async def test_what_is_typed_while_a_session_loads_is_meant_for_it(
     # What is sent is sent, and what was saved is still there.
     released = await again("nice ink: early")
     await by_hand.press("Enter")
-    await early.asked()
+    await early.request()
     await expect(tab.box).to_have_value("")
     released.set()
     await expect(tab.replies).to_have_text(["Loaded.", "Early."])

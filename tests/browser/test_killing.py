@@ -42,10 +42,10 @@ async def dies_and_comes_back(house: House, tab: Tab) -> None:
 
 
 async def ends_true(somebody: Person, *tabs: Tab, last: str) -> None:
-    for each in tabs:
-        await each.looks_here()
-        await expect(each.replies.last).to_have_text(last)
-        await each.settles()
+    for tab in tabs:
+        await tab.looks_here()
+        await expect(tab.replies.last).to_have_text(last)
+        await tab.settles()
     await compare(somebody, *tabs)
 
 
@@ -78,9 +78,42 @@ async def test_killed_while_a_tool_runs(two: tuple[Person, Tab, Tab], house: Hou
         await tab.say("Run it")
         await expect(tab.printed("terminal")).to_have_text("began")
         await dies_and_comes_back(house, tab)
-        await part.asked(2)
+        await part.request(2)
         await ends_true(somebody, tab, other, last="I cannot know how it ended.")
     await expect(tab.call("terminal")).to_contain_text("Unknown")
+
+
+NESTED = """
+from keryx_tools import terminal
+for number in range(3):
+    terminal(f"echo step-{number}")
+terminal("echo last; read go < nested", timeout=1000)
+"""
+
+
+@pytest.mark.promise("page20.8")
+async def test_killed_while_a_script_calls_what_its_calls_had_done_is_shown(
+    two: tuple[Person, Tab, Tab], house: House
+) -> None:
+    somebody, tab, other = two
+    with gate(house.served.workspace, "nested"):
+        part = house.stage.on(
+            "Run a script",
+            Reply(calls=(Call("execute_code", {"code": NESTED, "timeout": 1_000}),)),
+            Reply(text="I cannot know how the script ended."),
+        )
+        await tab.say("Run a script")
+        await expect(tab.replies.last).to_contain_text("4 nested calls, 3 done")
+        await dies_and_comes_back(house, tab)
+        await part.request(2)
+        await ends_true(somebody, tab, other, last="I cannot know how the script ended.")
+    for each in (tab, other, await somebody.opens(tab.page.url)):
+        await expect(each.call("execute_code")).to_contain_text("Unknown")
+        await expect(each.replies.nth(-2)).to_contain_text("3 nested calls")
+    script = tab.call("execute_code")
+    await expect(script.get_by_role("button", name="terminal: 3 done")).to_be_visible()
+    await expect(script).to_contain_text("3 nested calls had ended before that")
+    await expect(script).to_contain_text("terminal echo step-2 (completed")
 
 
 async def test_killed_while_an_approval_waits(two: tuple[Person, Tab, Tab], house: House) -> None:

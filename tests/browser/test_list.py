@@ -58,9 +58,38 @@ async def test_search_marks_what_it_found_and_opens_at_the_hit(
     await field.press("ArrowDown")
     await tab.page.keyboard.press("Enter")
     await expect(search).to_be_hidden()
-    found = tab.replies.filter(has_text="The heliotrope stands by the well.")
-    await expect(found).to_be_in_viewport()
+    reply = tab.replies.filter(has_text="The heliotrope stands by the well.")
+    await expect(reply).to_be_in_viewport()
     await expect(tab.button("Jump to latest")).to_be_visible()
+
+
+async def test_a_row_that_moves_keeps_its_menu_and_the_title_that_is_typed(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
+    """When a turn begins or ends, its row goes to another group of the list."""
+    runs = stage.on("Move about", Reply(text="Going on", fault="hang mid-stream", after=1))
+    stage.on("And back", Reply(text="Here again."))
+    await tab.begin("Move about")
+    active = tab.list.get_by_role("region", name="Active").get_by_role("listitem")
+    row = active.filter(has_text="Move about")
+    await row.get_by_role("button", name="Actions for Move about").click()
+    await row.get_by_role("button", name="Rename").click()
+    title = tab.list.get_by_role("textbox", name="Title")
+    await title.fill("Half a ti")
+    (await runs.held()).resume.set()
+    await tab.settles()
+    await expect(active.filter(has=title)).to_have_count(0)
+    await expect(title).to_have_value("Half a ti")
+    await title.press_sequentially("tle")
+    await title.press("Enter")
+    await expect(tab.session("Half a title")).to_be_visible()
+    await tab.session("Half a title").get_by_role("button", name="Actions for").click()
+    pin = tab.session("Half a title").get_by_role("button", name="Pin", exact=True)
+    await expect(pin).to_be_visible()
+    await tab.say("And back")
+    await expect(tab.replies.last).to_have_text("Here again.")
+    await tab.settles()
+    await expect(pin).to_be_visible()
 
 
 async def test_a_session_is_renamed_pinned_archived_and_brought_back(
@@ -108,9 +137,11 @@ async def test_deleting_asks_first_and_the_session_is_gone_everywhere(
     await expect(tab.session("Forget me")).to_be_visible()
     await tab.choose("Forget me", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
-    for each in (tab, other):
-        await expect(each.session("Forget me")).to_be_hidden()
-        await expect(each.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    for browser_tab in (tab, other):
+        await expect(browser_tab.session("Forget me")).to_be_hidden()
+        await expect(
+            browser_tab.page.get_by_role("heading", name="What can I help with?")
+        ).to_be_visible()
     somebody.watch.expects("404")
     late = await somebody.opens(address)
     await expect(late.page.get_by_text("This session no longer exists.")).to_be_visible()

@@ -75,6 +75,7 @@ async def test_usage_is_shown_by_day_model_tool_session_and_exported(
     await expect(summary).to_contain_text("CostUnknown")
     await expect(summary).to_contain_text("Tool calls1")
     await expect(summary).to_contain_text("Failed calls1100% of all calls")
+    await expect(summary).to_contain_text("Failed turns0of ")
     # All but the title's few tokens: 60,000 of 80,010 were read from the cache.
     await expect(summary).to_contain_text("Cache hits75%")
     days = screen.get_by_role("region", name="By day")
@@ -172,4 +173,4 @@ async def test_both_can_be_seen_and_used(
         dialog = await replayed(tab)
         await tab.page.keyboard.press("End")
         await eye.sees("replay", dialog.get_by_text("It does not exist."))
-        assert eye.found == []
+        assert eye.violations == []

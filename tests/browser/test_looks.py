@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Reply
 from tests.browser.audit_script import REGIONS_FILE
-from tests.browser.browser_user import Person, Tab, person
+from tests.browser.browser_user import STOPPED, Person, Tab, person
 from tests.browser.conftest import House
 from tests.browser.full_home import Scene, audit, played
 from tests.browser.priced_model import priced_house, used_by
@@ -42,14 +42,14 @@ async def house(
     chromium: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[House]:
     """Where a model has a price and a window, so that both are to be seen."""
-    async with priced_house(chromium, tmp_path_factory.mktemp("house")) as found:
-        yield found
+    async with priced_house(chromium, tmp_path_factory.mktemp("house")) as house:
+        yield house
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(chromium: Browser, house: House) -> AsyncGenerator[Scene]:
-    async with played(chromium, house) as found:
-        yield found
+    async with played(chromium, house) as scene:
+        yield scene
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Eye:
         self._folder = folder
         self._look = look
         self._axe = axe
-        self.found: list[str] = []
+        self.violations: list[str] = []
 
     async def sees(self, name: str, shown: Locator) -> None:
         """Look once this is shown."""
@@ -84,13 +84,13 @@ class Eye:
         keep(picture)
         await self._page.evaluate(self._axe)
         report = await self._page.evaluate("axe.run({ resultTypes: ['violations'] })")
-        for each in report["violations"]:
-            if each["impact"] in ("serious", "critical"):
-                where = [node["html"][:160] for node in each["nodes"]]
-                self.found.append(f"{name}: {each['id']}: {each['help']}: {where}")
+        for violation in report["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                where = [node["html"][:160] for node in violation["nodes"]]
+                self.violations.append(f"{name}: {violation['id']}: {violation['help']}: {where}")
         wide = await self._page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wide > 0:
-            self.found.append(f"{name}: {wide} pixels wider than the window")
+            self.violations.append(f"{name}: {wide} pixels wider than the window")
 
 
 async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
@@ -152,7 +152,7 @@ async def look_at_work(tab: Tab, house: House, eye: Eye, *, narrow: bool) -> Non
     await tab.page.goto(house.served.url)
     await tab.page.reload()
     await audit(tab, house)
-    await eye.sees("audit", tab.call("execute_code").get_by_text("cancelled").last)
+    await eye.sees("audit", tab.call("execute_code").get_by_text(STOPPED).last)
     await tab.box.fill("and write down who owns them")
     await eye.sees("steering", tab.button("After this step"))
     await tab.box.fill("")
@@ -173,6 +173,7 @@ async def look_at_work(tab: Tab, house: House, eye: Eye, *, narrow: bool) -> Non
     if narrow:
         await tab.page.keyboard.press("Escape")
     await tab.button("Remove: then write the result").click()
+    await expect(tab.queue).to_be_hidden()
     await tab.stop.click()
     await tab.settles()
 
@@ -216,13 +217,13 @@ async def test_everything_can_be_seen_and_used(
         await look_at_work(tab, house, eye, narrow=narrow)
         await look_at_child_agents(tab, scene, eye)
         await look_at_the_rest(tab, scene, eye)
-        assert eye.found == []
+        assert eye.violations == []
     async with person(chromium, url, **LOOKS[look]) as stranger:
         stranger.watch.expects("401")
         tab = await stranger.opens()
         eye = Eye(tab, tmp_path, look, axe)
         await eye.sees("login", tab.page.get_by_role("form", name="Sign in to Keryx"))
-        assert eye.found == []
+        assert eye.violations == []
 
 
 async def test_a_person_chooses_light_or_dark_for_this_browser(somebody: Person, tab: Tab) -> None:

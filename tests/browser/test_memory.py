@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import Call, ModelServer, Reply
 from tests.browser.browser_user import Person, Tab, person
@@ -15,6 +15,14 @@ from tests.browser.conftest import House, lived_in
 from tests.browser.page_server import PageServer
 from tests.browser.scripted_replies import ScriptedReplies
 from tests.browser.test_looks import AXE, LOOKS, Eye
+from tests.browser.test_right_to_left import expect_own_directions
+from tests.memory.broken_memory import (
+    BOOM,
+    PROVIDERS,
+    break_file,
+    configure,
+    install_second,
+)
 from tests.memory.memory_home import MemoryHome
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("003.5")]
@@ -108,6 +116,44 @@ async def test_what_is_remembered_is_read_edited_and_forgotten(tab: Tab, house: 
     assert tab.page.url == place
 
 
+@pytest.mark.promise("page20.3")
+async def test_memories_in_arabic_are_shown_from_right_to_left(tab: Tab, house: House) -> None:
+    house.stage.on("أحب القهوة", conclude("المستخدم يحب القهوة."), Reply(text="حسنا."))
+    await tab.begin("أحب القهوة")
+    await expect(tab.replies.last).to_have_text("حسنا.")
+    dialog = await opened(tab)
+    await dialog.get_by_role("textbox", name="Remember something").fill("القهوة ساخنة")
+    await expect_own_directions(tab.page, "المستخدم يحب القهوة.")
+    coffee = items(dialog).filter(has_text="القهوة")
+    await coffee.get_by_role("button", name="Forget").click()
+    await expect_own_directions(tab.page)
+    await tab.page.keyboard.press("Escape")
+    await coffee.get_by_role("button", name="Edit").click()
+    await expect_own_directions(tab.page)
+
+
+async def test_a_memory_that_cannot_be_saved_stays_in_its_field(
+    tab: Tab, house: House, somebody: Person
+) -> None:
+    somebody.watch.expects_outage()
+    house.stage.on("I drink water", conclude("The user drinks water."), Reply(text="Noted."))
+    await tab.begin("I drink water")
+    await expect(tab.replies.last).to_have_text("Noted.")
+    dialog = await opened(tab)
+    water = items(dialog).filter(has_text="drinks water")
+    await water.get_by_role("button", name="Edit").click()
+
+    async def refuse(route: Route) -> None:
+        await (route.abort() if route.request.method == "PATCH" else route.continue_())
+
+    await tab.page.route("**/api/memory/*", refuse)
+    field = dialog.get_by_role("textbox", name="Text")
+    await field.fill("The user drinks cold water.")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Cannot reach the server.")
+    await expect(field).to_have_value("The user drinks cold water.")
+
+
 async def test_what_a_command_said_is_not_trusted_until_a_person_confirms_it(
     somebody: Person, tab: Tab, house: House
 ) -> None:
@@ -143,8 +189,8 @@ async def test_the_inspector_shows_what_the_memory_gave_to_this_turn(
     await expect(tab.replies.last).to_have_text("You do.")
     await tab.opens_inspector()
     await tab.page.get_by_role("tab", name="Context").click()
-    given = tab.page.get_by_role("list", name="From the memory, for this turn")
-    await expect(given.get_by_role("listitem").filter(has_text="plays chess")).to_have_count(1)
+    memories = tab.page.get_by_role("list", name="From the memory, for this turn")
+    await expect(memories.get_by_role("listitem").filter(has_text="plays chess")).to_have_count(1)
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -176,4 +222,32 @@ async def test_the_view_can_be_seen_and_used_with_a_stuck_provider(
         memory_home.mend_file()
         await providers.get_by_role("button", name="Try again now").click()
         await expect(warning).to_be_hidden(timeout=15_000)
-        assert eye.found == []
+        assert eye.violations == []
+
+
+async def test_the_view_says_which_provider_is_left_out_or_that_there_is_no_memory(
+    chromium: Browser, own_stage: tuple[ScriptedReplies, str], tmp_path: Path
+) -> None:
+    home = MemoryHome(tmp_path)
+    configure(home, "shelf", "second")
+    install_second(home, PROVIDERS["it_is_not_made"])
+    stage, url = own_stage
+    stage.on("Hello", Reply(text="Hi."))
+    served = PageServer(tmp_path, url, variables={"PYTHONPATH": home.python_path})
+    async with lived_in(chromium, served, stage) as house:
+        async with person(chromium, served.url, state=house.state) as somebody:
+            tab = await somebody.opens()
+            await tab.begin("Hello")
+            await expect(tab.replies.last).to_have_text("Hi.")
+            await expect(tab.page.get_by_text(BOOM).first).to_be_visible()
+            providers = (await opened(tab)).get_by_role("region", name="Providers")
+            await expect(providers.get_by_role("alert")).to_contain_text(BOOM)
+            await expect(providers).to_contain_text("Left out: it cannot be used")
+        await served.stop()
+        break_file(home.path)
+        await served.start()
+        async with person(chromium, served.url, state=house.state) as somebody:
+            tab = await somebody.opens()
+            await tab.list.get_by_role("button", name="Memory").click()
+            dialog = tab.page.get_by_role("dialog", name="Memory")
+            await expect(dialog).to_contain_text("move memory.db")

@@ -56,7 +56,7 @@ async def library(
 
 async def _furnish(somebody: Person, served: PageServer) -> None:
     """The session that was written by hand gets what it needs to go on."""
-    tools = [each["name"] for each in (await somebody.asks("/api/tools"))["tools"]]
+    tools = [tool["name"] for tool in (await somebody.asks("/api/tools"))["tools"]]
     answer = await somebody.context.request.patch(
         f"{served.url}api/sessions/{LONG}",
         data={"model": f"openai:{MODEL}", "workspace": str(served.workspace), "tools": tools},
@@ -82,21 +82,21 @@ async def reader(chromium: Browser, library: House) -> AsyncGenerator[Person]:
         library.served.url,
         state=library.state,
         viewport={"width": 1280, "height": 800},
-    ) as found:
-        yield found
+    ) as visitor:
+        yield visitor
 
 
 @contextmanager
 def pages_read(tab: Tab) -> Generator[list[str]]:
     """The pages of transcripts that are asked for meanwhile."""
-    asked: list[str] = []
+    queries: list[str] = []
 
     def on_request(request: Request) -> None:
         if "/messages?" in request.url:
-            asked.append(request.url.partition("?")[2])
+            queries.append(request.url.partition("?")[2])
 
     tab.page.on("request", on_request)
-    yield asked
+    yield queries
     tab.page.remove_listener("request", on_request)
 
 
@@ -117,14 +117,14 @@ async def find(tab: Tab, number: int) -> None:
 
 async def test_a_place_far_up_is_opened_with_few_requests(reader: Person) -> None:
     tab = await reader.opens()
-    with pages_read(tab) as asked:
+    with pages_read(tab) as queries:
         await find(tab, FAR_UP)
         await expect(place(tab)).to_be_in_viewport()
         await expect(place(tab)).to_be_focused()
         await expect(tab.articles.filter(has_text=replied(FAR_UP)).first).to_be_visible()
         # Where the focus is, the text is: the next one can be read from there.
         await expect(tab.button(BACK)).to_be_visible()
-    assert len(asked) <= 4, asked
+    assert len(queries) <= 4, queries
     await expect(tab.transcript).not_to_contain_text(said(TURNS - 1))
 
 
@@ -187,7 +187,7 @@ async def test_reading_on_from_a_place_meets_the_end_and_misses_nothing(reader: 
         await _note(tab, seen)
         await tab.page.mouse.wheel(0, 600)
     await _note(tab, seen)
-    numbers = [int(found[1]) for text in seen if (found := re.match(r"Message (\d+):", text))]
+    numbers = [int(match[1]) for text in seen if (match := re.match(r"Message (\d+):", text))]
     assert numbers[numbers.index(NEAR) :] == list(range(NEAR, TURNS))
     await tab.page.keyboard.press("End")
     await expect(tab.button("Jump to latest")).to_have_count(0)
@@ -263,10 +263,10 @@ async def test_retries_and_settings_are_told_after_a_reload_as_they_were(
     await tab.say("/effort high")
     await expect(tab.transcript).to_contain_text("Effort is now high.")
     await expect(tab.transcript).to_contain_text("Retried after")
-    told = await tab.transcript.aria_snapshot()
+    snapshot = await tab.transcript.aria_snapshot()
     await tab.page.reload()
     await expect(tab.transcript).to_contain_text("Effort is now high.")
-    assert await tab.transcript.aria_snapshot() == told
+    assert await tab.transcript.aria_snapshot() == snapshot
 
 
 async def test_a_long_command_of_ones_own_is_shown_whole(reader: Person) -> None:

@@ -125,11 +125,11 @@ async def test_all_that_the_page_names_is_there(proxied: Proxied, path: str) -> 
     async with client("127.0.0.4", proxied.origin + path) as http:
         async with http.get("") as answer:
             page = await answer.text()
-        named = re.findall(r'(?:src|href)="([^"]+)"', page)
-        assert len(named) >= 4
-        for each in named:
-            async with http.get(urljoin(path, each)) as answer:
-                assert answer.status == 200, each
+        links = re.findall(r'(?:src|href)="([^"]+)"', page)
+        assert len(links) >= 4
+        for link in links:
+            async with http.get(urljoin(path, link)) as answer:
+                assert answer.status == 200, link
         assert await log_in(http, PASSWORD) == 204
         (cookie,) = http.cookie_jar
         assert (cookie["path"], cookie["secure"]) == (path, True)

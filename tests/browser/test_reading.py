@@ -55,7 +55,7 @@ async def fallen_back(
 ) -> AsyncGenerator[tuple[Person, Tab, ModelServer]]:
     """Somebody whose first model refuses them, so that the second answers."""
 
-    def refuse(asked: ReceivedRequest) -> Reply:
+    def refuse(request: ReceivedRequest) -> Reply:
         raise RefusedError("the key has expired", code="invalid_api_key")
 
     stage = ScriptedReplies()
@@ -142,6 +142,6 @@ async def test_a_fallback_is_a_quiet_line_that_stays_and_a_profile_brings_its_ow
         "effort": "low",
         "model": f"two:{MODEL}",
     }
-    asked = [each.body for each in two.asked if each.body.get("tools")][-1]
-    assert "Be formal." in asked["messages"][0]["content"]
-    assert asked["reasoning_effort"] == "low"
+    body = [request.body for request in two.asked if request.body.get("tools")][-1]
+    assert "Be formal." in body["messages"][0]["content"]
+    assert body["reasoning_effort"] == "low"

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from keryx.testing.modelserver import Reply
-from tests.browser.browser_user import Person, Tab
+from tests.browser.browser_user import Person, Tab, printed_by_the_browser
 from tests.browser.conftest import House
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -115,8 +115,8 @@ async def test_links_and_pictures_lead_to_files_of_the_workspace(
     workspace_files(house.served.workspace)
     house.stage.on("Link the files", Reply(text=RICH + "\n![lost](out/none.png) [gone](none.txt)"))
     somebody.watch.expects("404")
-    asked: list[str] = []
-    tab.page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    tab.page.on("request", lambda request: urls.append(request.url))
     await tab.begin("Link the files")
     reply = tab.replies.last
     dot = reply.get_by_role("img", name="a red dot")
@@ -127,7 +127,7 @@ async def test_links_and_pictures_lead_to_files_of_the_workspace(
         "href", "https://example.com/cat.png"
     )
     here = house.served.url.rstrip("/")
-    assert [url for url in asked if not url.startswith((here, "blob:", "data:"))] == []
+    assert [url for url in urls if not url.startswith((here, "blob:", "data:"))] == []
     await reply.get_by_role("link", name="the notes").click()
     inspector = tab.page.get_by_role("complementary", name="Inspector")
     await expect(inspector.locator("pre")).to_contain_text("Everybody knows.")
@@ -179,6 +179,11 @@ async def test_a_session_is_printed_whole(tab: Tab, house: House) -> None:
     await expect(tab.replies.last).to_contain_text("Part 11, paragraph 11.")
     await tab.settles()
     assert await tab.replies.count() < 12, "rows out of view are not in the document"
+    # The browser's own menu waits for nothing, and has all rows that are loaded.
+    printed = await printed_by_the_browser(tab)
+    assert re.findall(r"Part (\d+), paragraph 11\.", printed) == [str(n) for n in range(12)]
+    assert "not printed" not in printed
+    await expect(tab.list).to_be_visible()
     await tab.transcript.evaluate(
         "element => { window.print = () => { document.body.dataset.printed = element.innerText } }"
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from keryx.testing.modelserver import Call, RefusedError, Reply
 from tests.browser.browser_user import Person, Tab
@@ -43,7 +45,7 @@ async def test_an_answer_is_regenerated_and_the_old_one_is_an_arrow_away(
     await tab.begin("Name a colour")
     await expect(tab.replies).to_have_text(["The first answer."])
     await tab.settles()
-    await actions(tab).get_by_role("button", name="Regenerate").click()
+    await actions(tab).get_by_role("button", name="Regenerate", exact=True).click()
     await expect(tab.replies).to_have_text(["The second answer."])
     await tab.settles()
     await expect(actions(tab)).to_contain_text("2 of 2")
@@ -55,10 +57,10 @@ async def test_an_answer_is_regenerated_and_the_old_one_is_an_arrow_away(
     other = await somebody.opens(tab.page.url)
     await expect(other.replies).to_have_text(["The first answer."])
     await expect(actions(other)).to_contain_text("1 of 2")
-    told = house.stage.on("Why that one?", Reply(text="Because."))
+    follow_up = house.stage.on("Why that one?", Reply(text="Because."))
     await tab.say("Why that one?")
     await expect(tab.replies).to_have_text(["The first answer.", "Because."])
-    words = str((await told.asked()).body["messages"])
+    words = str((await follow_up.request()).body["messages"])
     assert "The first answer." in words
     assert "The second answer." not in words
     await tab.settles()
@@ -77,12 +79,16 @@ async def test_an_answer_is_regenerated_with_another_model_or_in_a_fork(
     house.stage.on("Count for me", *replies)
     await tab.begin("Count for me")
     await tab.settles()
-    ways = actions(tab).get_by_role("combobox", name="Regenerate another way")
+    others = actions(tab).get_by_role("button", name="Regenerate with…")
+    ways = actions(tab).get_by_role("combobox", name="Regenerate with…")
+    await others.click()
+    await expect(ways).to_be_focused()
     assert "openai:test-model" in await ways.locator("option").all_inner_texts()
     await ways.select_option("openai:test-model")
     await expect(tab.replies).to_have_text(["Two."])
     await tab.settles()
     before = tab.session_id
+    await others.click()
     await ways.select_option("In a fork")
     await expect(tab.replies).to_have_text(["Three."])
     assert tab.session_id != before
@@ -129,7 +135,7 @@ async def test_what_becomes_of_changed_files_is_asked(tab: Tab, house: House) ->
     await expect(tab.replies.last).to_contain_text("Wrote it.")
     await tab.settles()
     assert file.read_text() == "red"
-    await actions(tab).get_by_role("button", name="Regenerate").click()
+    await actions(tab).get_by_role("button", name="Regenerate", exact=True).click()
     dialog = tab.page.get_by_role("dialog", name="What about the changed files?")
     await expect(dialog).to_contain_text("colours.txt")
     await dialog.get_by_role("button", name="Revert the files").click()
@@ -144,7 +150,7 @@ async def test_a_turn_that_failed_is_tried_again(tab: Tab, house: House) -> None
 
     part = house.stage.on("Try me", Reply(text="It worked."))
     take, failures = part.take, [refuse]
-    part.take = lambda asked: failures.pop()() if failures else take(asked)
+    part.take = lambda request: failures.pop()() if failures else take(request)
     await tab.begin("Try me")
     again = tab.button("Try again")
     await expect(again).to_be_enabled()
@@ -189,7 +195,7 @@ async def test_where_the_browser_has_no_voice_nothing_is_offered(tab: Tab, house
     house.stage.on("Say it silently", Reply(text="Hush."))
     await tab.begin("Say it silently")
     await tab.settles()
-    await expect(actions(tab).get_by_role("button", name="Regenerate")).to_be_visible()
+    await expect(actions(tab).get_by_role("button", name="Regenerate", exact=True)).to_be_visible()
     await expect(tab.button("Read aloud")).to_be_hidden()
     await expect(tab.button("Dictate")).to_be_hidden()
 
@@ -224,7 +230,9 @@ async def test_stop_asks_what_becomes_of_the_queue(tab: Tab, house: House) -> No
     await tab.say("Queued one")
     await expect(tab.queue).to_contain_text("Queued one")
     await tab.box.press("Escape")
-    question = tab.page.get_by_role("group", name="Stop. And the queued message?")
+    question = tab.page.get_by_role(
+        "group", name="Stop the turn. Send the queued message afterwards?"
+    )
     await expect(question.get_by_role("button", name="Stop, then send it")).to_be_focused()
     # Escape leaves the question, and everything goes on.
     await tab.page.keyboard.press("Escape")
@@ -243,3 +251,24 @@ async def test_stop_asks_what_becomes_of_the_queue(tab: Tab, house: House) -> No
     await tab.stop.click()
     await tab.page.keyboard.press("Enter")
     await expect(tab.replies.last).to_contain_text("Done one.")
+
+
+@pytest.mark.promise("page20.6")
+async def test_stop_asks_nothing_more_once_the_queue_is_empty(tab: Tab, house: House) -> None:
+    house.stage.on("Never ends", Reply(text="On and on and on", fault="hang mid-stream", after=3))
+    await tab.begin("Never ends")
+    await expect(tab.replies.last).to_contain_text("On and on")
+    await tab.say("Queued one")
+    await expect(tab.queue).to_contain_text("Queued one")
+    removals: asyncio.Queue[Route] = asyncio.Queue()
+    await tab.page.route("**/api/sessions/*/messages/*", removals.put)
+    await tab.button("Remove: Queued one").click()
+    # The removal is on its way when Stop is pressed.
+    removal = await removals.get()
+    await tab.stop.click()
+    question = tab.page.get_by_role("group", name="Stop the turn. Send the")
+    await expect(question).to_be_visible()
+    await removal.continue_()
+    await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
+    await expect(question).to_be_hidden()
+    await expect(tab.queue).to_be_hidden()

@@ -115,4 +115,4 @@ async def test_the_choice_and_the_list_can_be_seen_and_used(
         await choices.get_by_role("button", name="Back").click()
         await tab.asks.get_by_role("button", name="Deny").click()
         await expect(tab.replies.last).to_have_text("Written.")
-        assert eye.found == []
+        assert eye.violations == []

@@ -40,8 +40,8 @@ HOSTILE = f"""{SCRIPT}
 async def test_scripts_in_markdown_are_shown_and_links_lead_nowhere_bad(
     tab: Tab, stage: ScriptedReplies
 ) -> None:
-    asked: list[str] = []
-    tab.page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    tab.page.on("request", lambda request: urls.append(request.url))
     stage.on("Attack by reply", Reply(text=HOSTILE, reasoning=HOSTILE, chunk=11))
     await tab.begin("Attack by reply")
     await tab.settles()
@@ -54,7 +54,7 @@ async def test_scripts_in_markdown_are_shown_and_links_lead_nowhere_bad(
         await expect(reply.locator(tag)).to_have_count(0)
     for link in await reply.get_by_role("link").all():
         assert (await link.get_attribute("href") or "").startswith(("https:", "http:", "mailto:"))
-    assert not [url for url in asked if "example.org" in url or url.startswith("javascript")]
+    assert not [url for url in urls if "example.org" in url or url.startswith("javascript")]
     await tab.page.reload()
     await expect(tab.replies.first).to_contain_text(SCRIPT)
 

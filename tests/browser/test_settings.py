@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import MODEL, ModelServer
 from tests.browser.browser_user import Person, Tab, person
@@ -41,6 +41,17 @@ command = "{sys.executable}"
 args = ["-c", "raise SystemExit('out of order')"]
 env = {{ SOME_TOKEN = "sk-mcp-0123" }}
 """
+
+
+SECTIONS = (
+    *("Providers", "Models", "Profiles", "Tools", "MCP servers", "Approvals", "Memory", "Skills"),
+    *("Limits", "Appearance", "Notifications", "People", "Access tokens", "Shared links"),
+)
+TOO_WIDE = """() => {
+    const body = document.querySelector(".settings-screen-body");
+    return body.scrollWidth - body.clientWidth;
+}"""
+"""How many pixels of a section are to the right of the window, where nobody reaches them."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -139,6 +150,15 @@ async def test_wrong_input_is_refused_and_a_broken_file_is_left_alone(
     await tokens.press("Enter")
     await expect(limits.get_by_role("alert")).to_contain_text("Expected `int | null`")
     assert read(file) == good
+    # What was saved before is not said beside an error.
+    await tokens.fill("9000")
+    await tokens.press("Enter")
+    await expect(limits.get_by_text("Saved", exact=True)).to_be_visible()
+    await tokens.fill("many")
+    await tokens.press("Enter")
+    await expect(limits.get_by_role("alert")).to_contain_text("Enter a number")
+    await expect(limits.get_by_text("Saved", exact=True)).to_be_hidden()
+    good = read(file)
     broken = good + "\n[limits\n"
     write(file, broken)
     await tab.page.reload()
@@ -204,9 +224,14 @@ async def test_keys_are_written_tested_and_never_shown(somebody: Person, file: P
     assert "sk-" not in await tab.page.content()
 
 
+async def refuse_changes(route: Route) -> None:
+    await (route.continue_() if route.request.method == "GET" else route.abort())
+
+
 async def test_a_personality_and_a_profile_are_made_edited_and_removed(
-    tab: Tab, file: Path
+    somebody: Person, tab: Tab, file: Path
 ) -> None:
+    somebody.watch.expects_outage()
     profiles = await opened(tab, "Profiles")
     await profiles.get_by_role("textbox", name="New personality").fill("pirate")
     await profiles.get_by_role("button", name="Add to New personality").click()
@@ -219,9 +244,17 @@ async def test_a_personality_and_a_profile_are_made_edited_and_removed(
     await profiles.get_by_role("textbox", name="New profile").fill("night")
     await profiles.get_by_role("button", name="Add to New profile").click()
     await profiles.get_by_role("button", name="Edit night").click()
-    await profiles.get_by_label("Tools on the page", exact=True).fill("files")
+    tools = profiles.get_by_role("combobox", name="Tools on the page", exact=True)
+    await tools.fill("files")
+    # What cannot be added stays in its field.
+    await tab.page.route("**/api/settings", refuse_changes)
+    await profiles.get_by_role("button", name="Add to Tools on the page").click()
+    await expect(profiles.get_by_role("alert")).to_contain_text("Cannot reach the server.")
+    await expect(tools).to_have_value("files")
+    await tab.page.unroute("**/api/settings", refuse_changes)
     await profiles.get_by_role("button", name="Add to Tools on the page").click()
     await expect(profiles.get_by_role("button", name="Remove files")).to_be_visible()
+    await expect(tools).to_have_value("")
     for name in ("night", "pirate"):
         await profiles.get_by_role("button", name=f"Remove {name}").click()
         await profiles.get_by_role("group").get_by_role("button", name="Remove").click()
@@ -259,8 +292,12 @@ async def test_the_screen_can_be_seen_and_used(
     async with person(chromium, house.served.url, state=house.state, **LOOKS[look]) as somebody:
         tab = await somebody.opens()
         eye = Eye(tab, tmp_path, look, AXE.read_text())
-        for section in ("Providers", "Models", "Tools", "MCP servers", "Approvals", "Limits"):
-            await eye.sees(section, await opened(tab, section))
+        for section in SECTIONS:
+            shown = await opened(tab, section)
+            if section == "MCP servers":
+                shown = shown.get_by_role("button", name="Edit broken")
+            await eye.sees(section, shown)
+            assert await tab.page.evaluate(TOO_WIDE) <= 0, section
         tokens = await opened(tab, "Access tokens")
         await tokens.get_by_label("What is it for?").fill(f"ci {look}")
         await tokens.get_by_role("button", name="Create").click()
@@ -268,4 +305,4 @@ async def test_the_screen_can_be_seen_and_used(
         await tokens.get_by_role("button", name=f"Revoke ci {look}").click()
         await tokens.get_by_role("group").get_by_role("button", name="Revoke").click()
         await expect(tokens.get_by_role("button", name=f"Revoke ci {look}")).to_be_hidden()
-        assert eye.found == []
+        assert eye.violations == []

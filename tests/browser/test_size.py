@@ -28,17 +28,17 @@ class Transferred:
 
     async def watch(self, page: Page) -> None:
         tools: Any = await page.context.new_cdp_session(page)
-        tools.on("Network.requestWillBeSent", self._asked)
-        tools.on("Network.loadingFinished", self._came)
+        tools.on("Network.requestWillBeSent", self._on_request)
+        tools.on("Network.loadingFinished", self._on_finished)
         await tools.send("Network.enable")
 
-    def _asked(self, told: dict[str, Any]) -> None:
-        self._paths[told["requestId"]] = urlsplit(str(told["request"]["url"])).path.lstrip("/")
+    def _on_request(self, event: dict[str, Any]) -> None:
+        self._paths[event["requestId"]] = urlsplit(str(event["request"]["url"])).path.lstrip("/")
 
-    def _came(self, told: dict[str, Any]) -> None:
-        path = self._paths.get(told["requestId"], "")
+    def _on_finished(self, event: dict[str, Any]) -> None:
+        path = self._paths.get(event["requestId"], "")
         if not path.startswith("api/"):
-            self.files[path or INDEX] = told["encodedDataLength"]
+            self.files[path or INDEX] = event["encodedDataLength"]
 
 
 def built() -> set[str]:

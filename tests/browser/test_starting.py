@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from keryx.testing.modelserver import Call, Reply
 from tests.browser.browser_user import Tab
@@ -43,6 +45,65 @@ async def test_the_chips_choose_the_model_and_the_folder(tab: Tab, house: House)
     await expect(chip).to_be_visible()
 
 
+async def test_a_folder_that_is_typed_while_the_choices_come_stays(tab: Tab, house: House) -> None:
+    other = house.served.workspace / "typed"
+    other.mkdir()
+    may_come = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        await may_come.wait()
+        await route.continue_()
+
+    await tab.starts_anew()
+    await tab.page.route("**/api/profiles", answer_late)
+    await tab.page.reload()
+    await tab.button("Folder:").click()
+    field = tab.page.get_by_role("combobox", name="Workspace")
+    await field.fill(str(other))
+    async with tab.page.expect_response("**/api/profiles"):
+        may_come.set()
+    await expect(field).to_have_attribute("placeholder", str(house.served.workspace))
+    await expect(field).to_have_value(str(other))
+    await field.press("Enter")
+    await expect(tab.button(f"Folder: {other}")).to_have_text("typed")
+
+
+async def loads_without_its_setup(tab: Tab) -> asyncio.Event:
+    """Load the page anew; what is configured comes when the event is set."""
+    may_come = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        await may_come.wait()
+        await route.continue_()
+
+    await tab.starts_anew()
+    await tab.page.route("**/api/setup", answer_late)
+    await tab.page.reload()
+    await expect(tab.box).to_be_focused()
+    return may_come
+
+
+async def test_the_focus_stays_where_a_person_put_it_while_the_page_loads(tab: Tab) -> None:
+    may_come = await loads_without_its_setup(tab)
+    search = tab.list.get_by_role("button", name="Search")
+    await search.focus()
+    may_come.set()
+    await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    await expect(search).to_be_focused()
+    await search.press("Enter")
+    await expect(tab.page.get_by_role("dialog", name="Search")).to_be_visible()
+
+
+async def test_a_draft_that_is_typed_while_the_page_loads_goes_on(tab: Tab) -> None:
+    may_come = await loads_without_its_setup(tab)
+    await tab.page.keyboard.type("Half a ")
+    may_come.set()
+    await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
+    await expect(tab.box).to_be_focused()
+    await tab.page.keyboard.type("sentence")
+    await expect(tab.box).to_have_value("Half a sentence")
+
+
 async def test_the_inspector_opens_when_there_is_something_in_it(tab: Tab, house: House) -> None:
     house.stage.on("Just talk", Reply(text="Talking."))
     house.stage.on(
@@ -57,6 +118,13 @@ async def test_the_inspector_opens_when_there_is_something_in_it(tab: Tab, house
     await tab.say("Now work")
     await expect(inspector).to_be_visible()
     await expect(tab.replies.last).to_have_text("Worked.")
+    # It opens with the newest call, whoever made it, and at once where calls are old.
+    await expect(inspector.get_by_role("group", name="Arguments")).to_contain_text("echo worked")
+    await tab.settles()
+    await tab.say("!echo by hand")
+    await expect(inspector.get_by_role("group", name="Result")).to_contain_text("by hand")
+    await tab.page.reload()
+    await expect(inspector.get_by_role("group", name="Result")).to_contain_text("by hand")
 
 
 async def test_many_alike_calls_fold_when_they_are_done(tab: Tab, house: House) -> None:

@@ -84,17 +84,17 @@ async def test_two_tabs_show_the_same_whoever_types(
     await tab.looks_here()
     await expect(tab.queue).to_contain_text("Said in the second")
     held.resume.set()
-    for each in (tab, other):
-        await each.looks_here()
-        await expect(each.replies.last).to_have_text("Heard in both.")
-        await each.settles()
+    for browser_tab in (tab, other):
+        await browser_tab.looks_here()
+        await expect(browser_tab.replies.last).to_have_text("Heard in both.")
+        await browser_tab.settles()
     await compare(somebody, tab, other)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def wire() -> AsyncGenerator[Line]:
-    async with line() as made:
-        yield made
+    async with line() as network:
+        yield network
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -130,7 +130,7 @@ async def test_a_connection_that_was_cut_for_long_misses_nothing(
     lost = tab.page.get_by_role("main").get_by_role("status").get_by_text(LOST)
     await expect(lost).to_be_visible()
     held.resume.set()
-    await (await later.asked()).answered.wait()
+    await (await later.request()).answered.wait()
     await expect(lost).to_be_visible()
     wire.mend()
     await expect(tab.replies.last).to_have_text("Answered in the dark.")

@@ -30,15 +30,15 @@ class Readers:
     """Which tabs have asked for the list's stream, in order; the last one reads."""
 
     def __init__(self, somebody: Person) -> None:
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         somebody.context.on("request", self._on_request)
 
     def _on_request(self, request: Request) -> None:
         if request.url.endswith(LIST):
-            self.asked.append(request)
+            self.requests.append(request)
 
     def last(self, tabs: list[Tab]) -> Tab:
-        frame = self.asked[-1].frame
+        frame = self.requests[-1].frame
         return next(tab for tab in tabs if tab.page.main_frame == frame)
 
 
@@ -67,7 +67,7 @@ async def test_six_tabs_are_live_at_once_and_all_lists_show_what_happens_in_one(
         await somebody.context.add_init_script(UNFOCUSED)
         readers = Readers(somebody)
         tabs = await opens_many(somebody, house.stage, "Window", TABS)
-        assert len(readers.asked) == 1
+        assert len(readers.requests) == 1
         for number, tab in enumerate(tabs):
             title = f"Window {number} begins"
             cue = f"Go on in {number}"
@@ -80,7 +80,7 @@ async def test_six_tabs_are_live_at_once_and_all_lists_show_what_happens_in_one(
             await tab.settles()
             for other in tabs:
                 await expect(other.session(title)).not_to_contain_text("Running")
-        assert len(readers.asked) == 1
+        assert len(readers.requests) == 1
 
 
 async def test_when_the_tab_that_reads_is_closed_the_others_go_on(
@@ -117,20 +117,20 @@ async def test_nothing_is_lost_while_nobody_reads(chromium: Browser, house: Hous
         # Its own stream is refused for now: what happens meanwhile, nobody hears.
         somebody.watch.expects("net::ERR_FAILED")
         await late.page.route(f"**{LIST}", lambda route: route.abort())
-        gone, kept = "Orphan 0 begins", "Orphan 1 begins"
+        deleted, pinned = "Orphan 0 begins", "Orphan 1 begins"
         async with late.page.expect_request(f"**{LIST}"):
             await readers.last(tabs).page.close()
         async with person(chromium, house.served.url, state=house.state) as stranger:
             tab = await stranger.opens()
-            await tab.choose(gone, "Delete")
+            await tab.choose(deleted, "Delete")
             await tab.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-            await expect(tab.session(gone)).to_have_count(0)
-            await tab.choose(kept, "Pin")
-            await expect(tab.list.get_by_role("region", name="Pinned")).to_contain_text(kept)
-        await expect(late.session(gone)).to_be_visible()
+            await expect(tab.session(deleted)).to_have_count(0)
+            await tab.choose(pinned, "Pin")
+            await expect(tab.list.get_by_role("region", name="Pinned")).to_contain_text(pinned)
+        await expect(late.session(deleted)).to_be_visible()
         await late.page.unroute(f"**{LIST}")
-        await expect(late.session(gone)).to_have_count(0)
-        await expect(late.list.get_by_role("region", name="Pinned")).to_contain_text(kept)
+        await expect(late.session(deleted)).to_have_count(0)
+        await expect(late.list.get_by_role("region", name="Pinned")).to_contain_text(pinned)
 
 
 async def test_who_looks_at_a_session_that_another_deletes_is_told_by_its_own_stream(
@@ -142,8 +142,8 @@ async def test_who_looks_at_a_session_that_another_deletes_is_told_by_its_own_st
         await somebody.context.route(f"**{LIST}", lambda route: route.abort())
         house.stage.on("Looked at", Reply(text="Here."))
         tab = await somebody.opens()
-        asked: list[Request] = []
-        tab.page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 (playwright takes functions only)
+        requests: list[Request] = []
+        tab.page.on("request", lambda request: requests.append(request))  # noqa: PLW0108 (playwright takes functions only)
         await tab.begin("Looked at")
         await tab.settles()
         async with person(chromium, house.served.url, state=house.state) as stranger:
@@ -153,7 +153,11 @@ async def test_who_looks_at_a_session_that_another_deletes_is_told_by_its_own_st
             await expect(other.session("Looked at")).to_have_count(0)
         await expect(tab.page.get_by_text("This session no longer exists.")).to_be_visible()
         # It did not have to ask again to know.
-        streams = [each for each in asked if each.url.endswith("/events") and "/s-" in each.url]
+        streams = [
+            request
+            for request in requests
+            if request.url.endswith("/events") and "/s-" in request.url
+        ]
         assert len(streams) == 1
 
 
@@ -200,7 +204,7 @@ async def test_where_there_are_no_locks_each_tab_reads_by_itself(
         await somebody.context.add_init_script(WITHOUT_LOCKS)
         readers = Readers(somebody)
         tabs = await opens_many(somebody, house.stage, "Alone", 2)
-        assert len(readers.asked) == len(tabs)
+        assert len(readers.requests) == len(tabs)
         house.stage.on(
             "Ask the other too",
             Reply(calls=(Call("clarify", {"question": "Both?"}),)),

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Call, Reply
-from tests.browser.browser_user import Person, Tab, person
+from tests.browser.browser_user import STOPPED, Person, Tab, person
 from tests.browser.command_gate import gate
 from tests.browser.conftest import House
 from tests.browser.fan_out import CROWD, fan
@@ -122,17 +122,17 @@ async def test_nested_calls_stand_under_their_script_and_one_of_them_is_cancelle
         runs = "Cancel nested terminal echo spread-"
         await expect(tab.button(runs)).to_have_count(2)
         await tab.button(f"{runs}one").click()
-        await expect(lines.filter(has_text="cancelled")).to_have_count(1)
+        await expect(lines.filter(has_text=STOPPED)).to_have_count(1)
         await expect(tab.button(runs)).to_have_count(1)
         await expect(tab.call("terminal")).not_to_contain_text("Cancelled")
         spread.second.open()
         await expect(tab.replies.last).to_have_text("Gathered.")
     await expect(script).not_to_contain_text("Running")
     await expect(nested.get_by_role("button", name="terminal: 12 done")).to_be_visible()
-    await expect(lines.filter(has_text="cancelled")).to_have_count(1)
+    await expect(lines.filter(has_text=STOPPED)).to_have_count(1)
     await tab.page.reload()
     await expect(nested.get_by_role("button", name="terminal: 12 done")).to_be_visible()
-    await expect(lines.filter(has_text="cancelled")).to_have_count(1)
+    await expect(lines.filter(has_text=STOPPED)).to_have_count(1)
 
 
 async def test_one_call_of_a_crowd_is_cancelled_by_itself_and_so_is_another_after_a_reload(
@@ -158,17 +158,18 @@ async def test_one_call_of_a_crowd_is_cancelled_by_itself_and_so_is_another_afte
         await tab.button(f"{runs}one").click()
         await expect(tab.button(runs)).to_have_count(1)
         # It is told among those that have ended.
-        told = (f"terminal: {CROWD} done", "terminal: cancelled", "crowd-two: running")
-        await expect(lines).to_have_text([re.compile(each) for each in told])
+        stopped = f"terminal: ({STOPPED.pattern})"
+        texts = (f"terminal: {CROWD} done", stopped, "crowd-two: running")
+        await expect(lines).to_have_text([re.compile(text) for text in texts])
         await expect(script).to_contain_text("Running")
         # Who comes late sees the same of it, and can do so with the one that is left.
         await tab.page.reload()
-        await expect(lines).to_have_text([re.compile(each) for each in told])
+        await expect(lines).to_have_text([re.compile(text) for text in texts])
         await expect(step).to_contain_text(f"{CROWD + 2} nested calls, {CROWD} done")
         await tab.button(f"{runs}two").click()
         await expect(tab.replies.last).to_have_text("All are back.")
     await expect(nested.get_by_role("button", name=f"terminal: {CROWD} done")).to_be_visible()
-    await expect(lines.filter(has_text="cancelled")).to_have_count(2)
+    await expect(lines.filter(has_text=STOPPED)).to_have_count(2)
     await expect(step).to_contain_text(f"{CROWD + 2} nested calls")
 
 
@@ -206,9 +207,9 @@ async def test_a_turn_says_where_its_time_went_and_what_one_after_another_would_
     await tab.settles()
     line = tab.transcript.get_by_text("This turn:")
     await expect(line).to_have_text(TIMES)
-    found = TIMES.fullmatch(await line.inner_text())
-    assert found is not None
-    tools, saved, serial = (seconds(found[at], found[at + 1]) for at in (1, 3, 5))
+    match = TIMES.fullmatch(await line.inner_text())
+    assert match is not None
+    tools, saved, serial = (seconds(match[at], match[at + 1]) for at in (1, 3, 5))
     assert serial >= 1.8
     assert serial - tools == pytest.approx(saved, abs=0.2)
     inspector = tab.page.get_by_role("complementary", name="Inspector")

@@ -59,7 +59,7 @@ async def test_a_person_looks_at_what_a_folder_brings_along_and_trusts_it(
     before = house.stage.on("Before", Reply(text="Not yet."))
     await tab.begin("Before")
     await expect(line(tab)).to_contain_text("1 MCP server, 1 hook and 1 skill")
-    assert "Writes letters." not in (await before.asked()).raw.decode()
+    assert "Writes letters." not in (await before.request()).raw.decode()
     dialog = await reviewed(tab)
     await expect(dialog.get_by_role("list", name="MCP servers")).to_contain_text(
         "notes-server --all"
@@ -81,7 +81,7 @@ async def test_a_person_looks_at_what_a_folder_brings_along_and_trusts_it(
     await expect(line(tab)).to_have_count(0)
     after = house.stage.on("After", Reply(text="Dear."))
     await tab.say("After")
-    assert "Writes letters." in (await after.asked()).raw.decode()
+    assert "Writes letters." in (await after.request()).raw.decode()
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -98,4 +98,4 @@ async def test_the_line_and_the_dialog_can_be_seen_and_used(
         await eye.sees("trust-line", line(tab))
         dialog = await reviewed(tab)
         await eye.sees("trust-dialog", dialog.get_by_role("button", name="Trust this folder"))
-        assert eye.found == []
+        assert eye.violations == []

@@ -15,6 +15,7 @@ import { ReplaySlot } from "./replay/replay_slot";
 import { ListFooter } from "./screens/list_footer";
 import { paletteCommands } from "./screens/palette";
 import { SessionScreen } from "./screens/session_screen";
+import { StageNotice } from "./screens/stage_notice";
 import { StartScreen } from "./screens/start_screen";
 import { SearchDialog } from "./search/search_dialog";
 import { current } from "./session/current_session";
@@ -45,6 +46,8 @@ function Page() {
     return () => document.removeEventListener("keydown", onShortcut);
   }, []);
   const keeper = current.value;
+  // A session has it above its message box.
+  const isSession = route.value.settings === null && route.value.usage === null && keeper !== null;
   const beside = shown.value && wide.value && (keeper?.store.value ?? null) !== null;
   const title = keeper?.store.value?.head.settings.value.title ?? "";
   useEffect(() => {
@@ -56,7 +59,7 @@ function Page() {
       <a class="page-skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>
-      <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
+      <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListEnd />} />
       <div class="page-veil" onClick={() => (listShown.value = false)} />
       <main class="page-stage">
         {route.value.settings !== null ? (
@@ -68,6 +71,7 @@ function Page() {
         ) : (
           <SessionScreen key={keeper.id} keeper={keeper} />
         )}
+        {isSession ? null : <StageNotice />}
       </main>
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? (
@@ -79,8 +83,16 @@ function Page() {
       <RulesDialog />
       <MemoryDialog />
       <ModelsDialog />
-      <Notice />
     </div>
+  );
+}
+
+function ListEnd() {
+  return (
+    <>
+      <Notice isHere={listShown.value} />
+      <ListFooter />
+    </>
   );
 }
 

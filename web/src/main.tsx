@@ -2,16 +2,15 @@
 
 import { prefetch } from "./session/prefetch";
 import { loadTexts } from "./texts";
-import { clockTime } from "./texts/amounts";
 import { chosenLanguage } from "./texts/language";
 import "./styles.css";
 
 prefetch();
+/** Until then what the first script has read is unpacked, and the first drawing shows it. */
+const nextTask = () => new Promise((resolve) => setTimeout(resolve));
+
+// Some modules read texts when they are loaded, so the language comes first.
 void loadTexts(chosenLanguage())
   .catch(() => undefined)
-  .then(() => {
-    // Some modules read texts when they are loaded, so the language comes first.
-    void import("./page");
-    // The browser's tables of dates take a frame to load, and nothing else is to do while code comes.
-    clockTime(0);
-  });
+  .then(nextTask)
+  .then(() => import("./page"));

@@ -10,6 +10,8 @@ import { watchSessions } from "./notifications/notifications";
 import { current } from "./session/current_session";
 import { SessionKeeper } from "./session/session_keeper";
 import { sessions } from "./session_list/sessions";
+import { prepareTimes } from "./ui/first_times";
+import { dropNotice } from "./ui/notice";
 import { applyTheme } from "./ui/theme";
 
 export async function start(): Promise<void> {
@@ -18,6 +20,7 @@ export async function start(): Promise<void> {
   watchPresence();
   watchSessions(sessions);
   watchLogin();
+  prepareTimes();
   window.addEventListener("pagehide", () => void saveAllDrafts());
   const token = readToken();
   if (token !== null) await enterByLink(token);
@@ -43,6 +46,7 @@ function followRoute(): void {
         open.close();
         void leaveComposer(open.id, () => current.peek()?.id === open.id);
       }
+      dropNotice();
       current.value = id === null ? null : new SessionKeeper(id);
     });
   });

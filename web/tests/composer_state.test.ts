@@ -106,6 +106,35 @@ it("sends what is entered while a message is on its way when that has arrived, e
   expect(composing.sending.value).toBe(false);
 });
 
+it("sends what was entered as it was then, in order, whatever took its place in the box", async () => {
+  const { composing } = door;
+  door.answer = () => new Promise((resolve) => setTimeout(resolve));
+  composing.type("message 1");
+  void composing.send("queue");
+  for (const text of ["message 10", "something else", "message 100"]) {
+    composing.changesFrom(0);
+    composing.type(text);
+    composing.enter((entered) => void composing.send("queue", false, entered));
+  }
+  composing.changesFrom("message 100".length);
+  composing.type("message 100 and more");
+  await vi.waitFor(() => expect(composing.text.value).toBe(" and more"));
+  expect(door.tried.map(({ text }) => text)).toEqual(["message 1", "message 10", "something else", "message 100"]);
+});
+
+it("gives back what was overwritten if a message before it fails", async () => {
+  const { composing } = door;
+  composing.type("one");
+  door.answer = fails;
+  const first = composing.send("queue");
+  composing.type("two");
+  composing.enter((entered) => void composing.send("queue", false, entered));
+  composing.type("three");
+  await first;
+  expect(door.tried).toHaveLength(1);
+  expect(composing.text.value).toBe("one\n\ntwo\n\nthree");
+});
+
 it("sends nothing more by itself after a failure", async () => {
   const { composing } = door;
   door.answer = fails;
@@ -257,25 +286,27 @@ describe("what is typed and not saved", () => {
   });
 });
 
-describe("a message that is entered while a file is uploading", () => {
-  /** The answers of the server to uploads, in the order in which they came. */
-  let uploads: { done: (id: string) => void; fail: () => void }[] = [];
-  const file = (name: string): File => new File(["x"], name, { type: "text/plain" });
-  const uploaded = (): Promise<void> => vi.waitFor(() => expect(door.composing.attachments.pending.value).toBe(false));
+/** The answers of the server to uploads, in the order in which they came. */
+let uploads: { done: (id: string) => void; fail: () => void }[] = [];
+const file = (name: string): File => new File(["x"], name, { type: "text/plain" });
+const uploaded = (): Promise<void> => vi.waitFor(() => expect(door.composing.attachments.pending.value).toBe(false));
 
-  beforeEach(() => {
-    uploads = [];
-    vi.stubGlobal(
-      "fetch",
-      () =>
-        new Promise((resolve, reject) =>
-          uploads.push({
-            done: (id) => resolve(Response.json({ upload_id: id, size: 1 })),
-            fail: () => reject(new TypeError("gone")),
-          }),
-        ),
-    );
-  });
+function holdUploads(): void {
+  uploads = [];
+  vi.stubGlobal(
+    "fetch",
+    () =>
+      new Promise((resolve, reject) =>
+        uploads.push({
+          done: (id) => resolve(Response.json({ upload_id: id, size: 1 })),
+          fail: () => reject(new TypeError("gone")),
+        }),
+      ),
+  );
+}
+
+describe("a message that is entered while a file is uploading", () => {
+  beforeEach(holdUploads);
   afterEach(() => vi.unstubAllGlobals());
 
   it("is sent when the last upload is done", async () => {
@@ -311,6 +342,27 @@ describe("a message that is entered while a file is uploading", () => {
     expect(door.tried).toHaveLength(1);
   });
 
+  it("is another message once it is typed over", async () => {
+    const { composing } = door;
+    composing.attachments.add([file("a.txt")]);
+    composing.type("look");
+    await composing.send("queue");
+    composing.changesFrom(0);
+    composing.type("listen");
+    expect([composing.postponed.value, composing.text.value]).toEqual([null, "listen"]);
+  });
+
+  it("is followed by what comes back meanwhile", async () => {
+    const { composing } = door;
+    composing.attachments.add([file("a.txt")]);
+    composing.type("look");
+    await composing.send("queue");
+    composing.putBack({ text: "withdrawn", attachments: [] });
+    uploads[0]!.done("u1");
+    await vi.waitFor(() => expect(composing.text.value).toBe("withdrawn"));
+    expect(door.tried.map(({ text }) => text)).toEqual(["look"]);
+  });
+
   it("keeps its words if an upload fails, and never goes without the file", async () => {
     const { composing } = door;
     composing.attachments.add([file("a.txt")]);
@@ -324,6 +376,75 @@ describe("a message that is entered while a file is uploading", () => {
     composing.detach(composing.attachments.list.value[0]!.key);
     expect(composing.problem.value).toBe(null);
     await composing.send("queue");
+    expect(door.tried).toHaveLength(1);
+  });
+});
+
+describe("a message that waits for an upload behind another one, and was typed over", () => {
+  beforeEach(holdUploads);
+  afterEach(() => vi.unstubAllGlobals());
+
+  const enter = (): void => door.composing.enter((text) => void door.composing.send("queue", false, text));
+
+  /** "two" waits for the upload, and "three" was typed in its place. */
+  async function typeOver(): Promise<void> {
+    const { composing } = door;
+    let arrive = (): void => undefined;
+    door.answer = () => new Promise((resolve) => (arrive = resolve));
+    composing.type("one");
+    const first = composing.send("queue");
+    composing.attachments.add([file("a.txt")]);
+    composing.changesFrom(0);
+    composing.type("two");
+    enter();
+    composing.changesFrom(0);
+    composing.type("three");
+    door.answer = async () => undefined;
+    arrive();
+    await first;
+    expect([composing.postponed.value?.text, composing.text.value]).toEqual(["two", "three"]);
+  }
+
+  it("stands in the box again if it is taken back", async () => {
+    const { composing } = door;
+    await typeOver();
+    composing.type("three and more");
+    expect(composing.postponed.value?.text).toBe("two");
+    composing.takeBack();
+    expect([composing.postponed.value, composing.text.value]).toEqual([null, "two\n\nthree and more"]);
+    uploads[0]!.done("u1");
+    await uploaded();
+    enter();
+    await vi.waitFor(() => expect(composing.text.value).toBe(""));
+    expect(door.tried.map(({ text }) => text)).toEqual(["one", "two\n\nthree and more"]);
+  });
+
+  it("is sent with its file when the upload is done, and what was entered behind it follows", async () => {
+    const { composing } = door;
+    await typeOver();
+    enter();
+    composing.type("threefour");
+    uploads[0]!.done("u1");
+    await vi.waitFor(() => expect(composing.text.value).toBe("four"));
+    expect(door.tried.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
+      ["one", 0],
+      ["two", 1],
+      ["three", 0],
+    ]);
+  });
+
+  it.each([
+    ["the upload fails", () => uploads[0]!.fail()],
+    ["its file is taken away", () => door.composing.detach(door.composing.attachments.list.value[0]!.key)],
+  ])("stands in the box again with what was entered behind it if %s", async (_, change) => {
+    const { composing } = door;
+    await typeOver();
+    enter();
+    composing.changesFrom(0);
+    composing.type("four");
+    change();
+    await uploaded();
+    expect([composing.postponed.value, composing.text.value]).toEqual([null, "two\n\nthree\n\nfour"]);
     expect(door.tried).toHaveLength(1);
   });
 });

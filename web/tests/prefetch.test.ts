@@ -93,6 +93,49 @@ describe("what the first paint needs", () => {
   });
 });
 
+describe("what the document's first script asked for", () => {
+  async function sentEarlyAt(hash: string): Promise<typeof Ahead> {
+    const ahead = await openedAt(hash);
+    vi.stubGlobal("navigator", { language: "en" });
+    await import("../src/first_requests");
+    return ahead;
+  }
+  afterEach(() => {
+    globalThis.keryxEarly = undefined;
+  });
+
+  it("is all that the page needs, and is not asked for again", async () => {
+    const ahead = await sentEarlyAt("#/s/s-1");
+    expect(server.paths).toEqual([VIEW, MESSAGES, LIST]);
+    ahead.prefetch();
+    await ahead.beginningOf("s-1", never);
+    await ahead.firstSessions();
+    expect(server.paths).toEqual([VIEW, MESSAGES, LIST]);
+  });
+
+  it("is there at once, if it came before the page", async () => {
+    const ahead = await sentEarlyAt("#/s/s-1");
+    ahead.prefetch();
+    expect(ahead.readyBeginning("s-1")).toBeNull();
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(ahead.readyBeginning("s-2")).toBeNull();
+    expect(ahead.readyBeginning("s-1")?.view.seq).toBe(7);
+    expect(ahead.readyBeginning("s-1")).toBeNull();
+  });
+
+  it("is nothing while a link has yet to let in", async () => {
+    await sentEarlyAt("#token=once");
+    expect(server.paths).toEqual([]);
+  });
+
+  it("tells of a missing login", async () => {
+    server.status = 401;
+    const ahead = await sentEarlyAt("#/s/s-1");
+    ahead.prefetch();
+    await expect(ahead.beginningOf("s-1", never)).rejects.toMatchObject({ kind: "unauthorized" });
+  });
+});
+
 describe("a view and a page that were read at the same time", () => {
   it("fit together if the page was read later", async () => {
     const ahead = await openedAt("#/s/s-1");

@@ -69,6 +69,12 @@ describe("the search", () => {
     expect(search("no such thing")).toEqual({ fields: [], sections: [] });
   });
 
+  it("offers the tools of every front end that the configuration has", () => {
+    const paths = FIELDS.map(({ path }) => path.join("."));
+    const frontEnds = ["cli", "web", "gateway", "program", "api"];
+    expect(paths).toEqual(expect.arrayContaining(frontEnds.map((name) => `profiles.default.toolsets.${name}`)));
+  });
+
   it("covers settings that are in one place each", () => {
     expect(new Set(FIELDS.map(({ path }) => path.join("."))).size).toBe(FIELDS.length);
   });

@@ -13,6 +13,8 @@ const day = (name: string, input_tokens: number, cost: number | null = 1): Usage
   reasoning_tokens: 0,
   cost,
   known_cost: cost ?? 0,
+  turns: 0,
+  failed_turns: 0,
   first_token: null,
 });
 

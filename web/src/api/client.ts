@@ -3,6 +3,7 @@
  * the server may be anywhere below its host.
  */
 
+import { ofSession as at, ofList, ofMessages } from "./addresses";
 import { readText, request, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./request_order";
 import type {
@@ -45,7 +46,6 @@ import type {
 } from "./types";
 import type * as wire from "./wire";
 
-const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent(id)}${rest}`;
 const part = encodeURIComponent;
 
 export const login = (proof: wire.Login) => request<void>("POST", "api/login", proof);
@@ -81,9 +81,7 @@ export const chooseDefault = (model: string) =>
   request<Setup>("POST", "api/setup/model", { model } satisfies wire.NewModel);
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
-  const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
-  if (before !== null) query.set("before", String(before));
-  return request("GET", `api/sessions?${query}`);
+  return request("GET", ofList(before, archived, limit));
 }
 
 /** The sessions of the child agents of a session. */
@@ -114,9 +112,7 @@ export const deleteSession = (id: string) => request<void>("DELETE", at(id));
 
 /** The last page, or the one next to a fact. */
 export function messages(id: string, from: PageEdge, limit: number, signal?: AbortSignal): Promise<MessagePage> {
-  const query = new URLSearchParams({ limit: String(limit) });
-  for (const [edge, seq] of Object.entries(from)) query.set(edge, String(seq));
-  return request("GET", at(id, `/messages?${query}`), undefined, signal);
+  return request("GET", ofMessages(id, from, limit), undefined, signal);
 }
 
 /** The facts after this one, as they are in the log. */

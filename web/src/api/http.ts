@@ -1,6 +1,7 @@
 /** One way to the server: JSON in and out, problem documents as errors. */
 
 import { texts } from "../texts";
+import { type Answer, JSON_HEADERS, takeEarly } from "./early_requests";
 import { asProblem, Problem, problemOf } from "./problem";
 
 /** Browsers refuse to keep more than 64 KiB alive; a character may take three bytes. */
@@ -25,7 +26,7 @@ export function noticeUnauthorized(): void {
 }
 
 export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const init: RequestInit = { method, headers: { Accept: "application/json" } };
+  const init: RequestInit = { method, headers: JSON_HEADERS };
   if (signal) init.signal = signal;
   if (body !== undefined) {
     init.body = JSON.stringify(body);
@@ -46,10 +47,36 @@ export async function sendBytes<T>(path: string, bytes: Blob, signal: AbortSigna
   return read<T>(await reach(path, { method: "POST", headers, body: bytes, signal }));
 }
 
-async function reach(path: string, init: RequestInit): Promise<Response> {
-  let response: Response;
+/** Told of everything that the server has done for the page, and when that was asked for. */
+let onDone: (operation: string, began: number) => void = () => undefined;
+
+export function whenDone(callback: (operation: string, began: number) => void): void {
+  onDone = callback;
+}
+
+/** The same for all sessions, messages and files: what is done, not to what. */
+function operationOf(method: string, path: string): string {
+  const parts = path.split("?")[0]!.split("/");
+  return `${method} ${parts.map((part) => (/^[a-z]+$/.test(part) ? part : "*")).join("/")}`;
+}
+
+async function reach(path: string, init: RequestInit): Promise<Answer> {
+  const operation = operationOf(init.method ?? "GET", path);
+  const began = performance.now();
   try {
-    response = await fetch(path, init);
+    const response = await answered(path, init);
+    onDone(operation, began);
+    return response;
+  } catch (error) {
+    if (error instanceof Problem) error.operation = operation;
+    throw error;
+  }
+}
+
+async function answered(path: string, init: RequestInit): Promise<Answer> {
+  let response: Answer;
+  try {
+    response = await ((init.method === "GET" ? takeEarly(path) : null) ?? fetch(path, init));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw asProblem(error);
@@ -60,7 +87,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   throw problem;
 }
 
-async function read<T>(response: Response): Promise<T> {
+async function read<T>(response: Answer): Promise<T> {
   const text = await response.text();
   if (!text) return undefined as T;
   try {

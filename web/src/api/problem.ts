@@ -1,5 +1,7 @@
 /** Why the server did not do what was asked: problem documents as one typed error. */
 
+import type { Answer } from "./early_requests";
+
 export type ProblemKind =
   | "unreachable"
   | "unauthorized"
@@ -12,6 +14,8 @@ export type ProblemKind =
 
 export class Problem extends Error {
   override readonly name = "Problem";
+  /** What was asked of the server, without the ids; nothing if it was not asked. */
+  operation = "";
 
   constructor(
     readonly kind: ProblemKind,
@@ -33,7 +37,7 @@ const KINDS: Record<number, ProblemKind> = {
   429: "busy",
 };
 
-export async function problemOf(response: Response): Promise<Problem> {
+export async function problemOf(response: Answer): Promise<Problem> {
   const kind = KINDS[response.status] ?? "refused";
   const fields = await document(response);
   const message = text(fields.detail) || text(fields.title) || response.statusText || `HTTP ${response.status}`;
@@ -41,9 +45,9 @@ export async function problemOf(response: Response): Promise<Problem> {
 }
 
 /** No document, or none that can be read, is no reason to hide the status. */
-async function document(response: Response): Promise<Record<string, unknown>> {
+async function document(response: Answer): Promise<Record<string, unknown>> {
   try {
-    const body: unknown = await response.json();
+    const body: unknown = JSON.parse(await response.text());
     return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
   } catch {
     return {};

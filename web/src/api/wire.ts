@@ -678,7 +678,8 @@ export interface MemoryOrigin {
 /**
  * The memories that the model is given with this turn's first message.
  *
- * `late`: providers that did not answer within the time that a turn waits for them.
+ * `late`: providers that did not answer within the time that a turn waits for them. `call_id`: a
+ * call of the turn has found them instead; then only those are named that lower the turn's trust.
  */
 export interface MemoryRecalled {
   type: "memory.recalled";
@@ -690,9 +691,10 @@ export interface MemoryRecalled {
   memories?: readonly RecalledMemory[];
   late?: readonly string[];
   waited?: number;
+  call_id?: string;
 }
 
-/** `hint` says how to turn the memory on, if it is off. */
+/** `hint` says how to turn the memory on if it is off, or what to do if it does not work. */
 export interface MemoryStatus {
   on: boolean;
   hint?: string;
@@ -1091,6 +1093,7 @@ export interface ProviderShown {
   error: string;
   retry_at: number;
   stuck: boolean;
+  left_out: string | null;
 }
 
 /** The answer to a question. */
@@ -1176,10 +1179,12 @@ export interface RememberedItem {
   about: "user" | "work";
   trust: "page" | "person" | "tool";
   profile: string;
+  person: string | null;
   workspace: string;
   created_at: number;
   state: "active" | "removed" | "replaced";
   replaces: string | null;
+  conflicts_with: string | null;
   sources: readonly MemoryOrigin[];
 }
 
@@ -1319,6 +1324,7 @@ export interface SessionOpened {
   parent?: ParentCall | null;
   fork?: ForkPoint | null;
   brought?: readonly string[];
+  person?: string | null;
 }
 
 /** A session in the list: a projection of its log. */
@@ -1337,6 +1343,7 @@ export interface SessionRow {
   position: number;
   parent?: ParentCall | null;
   tags?: readonly string[];
+  person?: string | null;
 }
 
 /** The settings of a session. A running turn keeps those that it started with. */
@@ -1422,6 +1429,7 @@ export interface SkillEntry {
   description: string;
   folder: string;
   workspace: string | null;
+  profile: string | null;
 }
 
 export interface SkillList {
@@ -1570,6 +1578,11 @@ export interface ToolCall {
   arguments?: string;
 }
 
+/** A reply must call a tool. */
+export interface ToolChoice {
+  name?: string;
+}
+
 /** The sum of the calls of one tool. */
 export interface ToolGroup {
   name: string;
@@ -1690,6 +1703,7 @@ export interface TurnFinished {
 export interface TurnOptions {
   instructions?: string;
   client_tools?: readonly ClientTool[];
+  tool_choice?: ToolChoice | null;
   max_tokens?: number | null;
   request?: string;
 }
@@ -1798,6 +1812,8 @@ export interface UsageGroup {
   reasoning_tokens: number;
   cost: number | null;
   known_cost: number;
+  turns: number | null;
+  failed_turns: number | null;
   first_token: number | null;
 }
 

@@ -53,7 +53,7 @@ export function ReachChoice({ lasting, title, offers, busy, onChoose, onBack }: 
           <span>
             <kbd aria-hidden="true">{at + 1}</kbd> {texts.approvals.reach[offer.reach]}
           </span>
-          <small>
+          <small dir="auto">
             {lasting === "always" ? offer.says : texts.approvals.inThisSession(offer.says, offer.workspace ?? null)}
           </small>
         </button>

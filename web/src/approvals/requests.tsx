@@ -1,33 +1,50 @@
 /** What waits for a person: it docks where one types, and goes when it was answered anywhere. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { Problem } from "../api/problem";
 import { serverTime } from "../api/server_clock";
 import type { ApprovalAsked, Decision, QuestionAsked, Reach } from "../api/types";
+import { tooLongProblem } from "../session/message_length";
 import type { SessionStore } from "../session/session_store";
+import { textName, unsavedTexts } from "../session/unsaved_texts";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { second } from "../ui/clock";
 import { attempt } from "../ui/notice";
+import { typeIntoBox, useAnswerKeys } from "./answer_keys";
 import { choices, type Lasting, ReachChoice } from "./reach_choice";
 
 /** How a call is shown whole: its command, its edit, or whatever it gets. */
 export type ShowAsked = (approval: ApprovalAsked) => ComponentChildren;
 
-export function ApprovalRequests({ session, show }: { session: SessionStore; show: ShowAsked }) {
+interface Props {
+  session: SessionStore;
+  show: ShowAsked;
+  /** Whether nothing is in the message box. */
+  isDraftEmpty: () => boolean;
+}
+
+export function ApprovalRequests({ session, show, isDraftEmpty }: Props) {
   const approvals = session.head.approvals.value;
   const questions = session.head.questions.value;
+  const section = useRef<HTMLElement>(null);
+  const answered = useAnswerKeys(section, approvals[0]?.approval_id, isDraftEmpty);
   if (approvals.length + questions.length === 0) return null;
   return (
-    <section class="requests" aria-label={texts.approvals.label}>
+    <section
+      ref={section}
+      class="requests"
+      aria-label={texts.approvals.label}
+      onKeyDown={(event) => typeIntoBox(event.currentTarget, event)}
+    >
       {approvals.map((approval) => (
         <Approval
           key={approval.approval_id}
           sessionId={session.id}
           approval={approval}
-          isFirst={approval === approvals[0]}
+          hasKeys={approval.approval_id === answered}
           show={show}
         />
       ))}
@@ -38,7 +55,7 @@ export function ApprovalRequests({ session, show }: { session: SessionStore; sho
   );
 }
 
-/** Somebody else was faster: that is no problem, the event says so too. */
+/** If somebody else was faster, that is no problem: the event says so too. */
 async function first(answer: () => Promise<unknown>): Promise<void> {
   try {
     await answer();
@@ -50,38 +67,15 @@ async function first(answer: () => Promise<unknown>): Promise<void> {
 interface ApprovalProps {
   sessionId: string;
   approval: ApprovalAsked;
-  isFirst: boolean;
+  /** Whether the keys 1 to 4 answer it now. */
+  hasKeys: boolean;
   show: ShowAsked;
 }
 
-function isAnswerKey(event: KeyboardEvent): boolean {
-  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || !/^[1-4]$/.test(event.key))
-    return false;
-  return (event.target as Element).closest("input, textarea, select, dialog, [contenteditable]") === null;
-}
-
-/** The keys 1 to 4 answer this card: the one with the focus, or else the first. Not while one types. */
-function useKeys(card: { readonly current: HTMLElement | null }, isFirst: boolean): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (!isAnswerKey(event)) return;
-      const focused = (event.target as Element).closest(".requests-card");
-      if (focused === null ? !isFirst : focused !== card.current) return;
-      const button = card.current?.querySelector<HTMLButtonElement>(`button[aria-keyshortcuts="${event.key}"]`);
-      if (!button) return;
-      event.preventDefault();
-      button.click();
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  }, [isFirst]);
-}
-
-function Approval({ sessionId, approval, isFirst, show }: ApprovalProps) {
+function Approval({ sessionId, approval, hasKeys, show }: ApprovalProps) {
   const [busy, setBusy] = useState(false);
   const [lasting, setLasting] = useState<Lasting | null>(null);
   const card = useRef<HTMLDivElement>(null);
-  useKeys(card, isFirst);
   const title = texts.approvals.question(approval.tool || approval.what);
   const lastingText = (how: Lasting): string => texts.approvals.allowLasting(how, approval.tool ?? "");
   const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
@@ -101,20 +95,29 @@ function Approval({ sessionId, approval, isFirst, show }: ApprovalProps) {
   };
   // Consent to more than this very call must have something to be about.
   const wider = approval.patterns === undefined || approval.patterns === null || approval.patterns.length > 0;
-  const asked = show(approval);
+  const whole = show(approval);
   const [narrowest] = approval.offers ?? [];
   return (
-    <div class={`requests-card is-${approval.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
+    <div
+      class={`requests-card is-${approval.risk}${hasKeys ? " is-keyed" : ""}`}
+      data-approval={approval.approval_id}
+      role="group"
+      aria-label={title}
+      ref={card}
+      tabIndex={-1}
+    >
       <div class="requests-what">
         <b>{title}</b>
         {approval.arguments ? (
           <div class="requests-call" role="region" aria-label={texts.approvals.whole} tabIndex={0}>
-            {asked}
+            {whole}
           </div>
         ) : approval.tool ? (
-          <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre>
+          <pre tabIndex={0} dir="auto">
+            {without(approval.what, approval.tool)}
+          </pre>
         ) : null}
-        <p class="text-dim">
+        <p class="text-dim" dir="auto">
           {[texts.approvals.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
           <Expiry at={approval.expires} />
         </p>
@@ -176,12 +179,20 @@ function Expiry({ at }: { at: number | null }) {
 }
 
 function Question({ sessionId, question }: { sessionId: string; question: QuestionAsked }) {
-  const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
-  const reply = async (words: string): Promise<void> => {
+  const name = textName.answer(question.question_id);
+  const unsaved = unsavedTexts(sessionId);
+  const text = unsaved.get(name) ?? "";
+  const reply = async (answer: () => Promise<unknown>): Promise<void> => {
     setBusy(true);
-    await attempt(() => first(() => keryx.answer(sessionId, question.question_id, words)));
+    await attempt(() => first(answer));
     setBusy(false);
+  };
+  const answer = (words: string) => keryx.answer(sessionId, question.question_id, words);
+  const submit = (): void => {
+    const refused = tooLongProblem(text, texts.composer.tooLongHere);
+    // What somebody else was faster with is not sent: it stays.
+    void reply(() => (refused === null ? unsaved.send(name, () => answer(text)) : Promise.reject(refused)));
   };
   return (
     <form
@@ -189,28 +200,33 @@ function Question({ sessionId, question }: { sessionId: string; question: Questi
       aria-label={question.text}
       onSubmit={(event) => {
         event.preventDefault();
-        if (text.trim() && !busy) void reply(text);
+        if (text.trim() && !busy) submit();
       }}
     >
       <div class="requests-what">
-        <b>{question.text}</b>
+        <b dir="auto">{question.text}</b>
         <Expiry at={question.expires} />
       </div>
       {question.choices?.length ? (
         <div class="layout-buttons requests-choices">
           {question.choices.map((choice) => (
-            <Button key={choice} busy={busy} onClick={() => void reply(choice)}>
-              {choice}
+            <Button key={choice} busy={busy} onClick={() => void reply(() => answer(choice))}>
+              <bdi>{choice}</bdi>
             </Button>
           ))}
         </div>
       ) : null}
       <div class="requests-answer">
         <input
+          dir="auto"
           aria-label={texts.approvals.answer}
           placeholder={texts.approvals.answer}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          readOnly={busy}
+          onInput={(event) => {
+            if (event.currentTarget.value === "") unsaved.drop(name);
+            else unsaved.put(name, event.currentTarget.value);
+          }}
         />
         <Button type="submit" kind="main" busy={busy} disabled={text.trim() === ""}>
           {texts.approvals.sendAnswer}

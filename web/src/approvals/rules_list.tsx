@@ -58,7 +58,7 @@ export function RulesList() {
             {answer.rules.map((rule) => (
               <li key={rule.rule_id}>
                 <span class="rules-list-says">
-                  {rule.says}
+                  <span dir="auto">{rule.says}</span>
                   {rule.made_at === null ? null : <small>{texts.rules.since(shortTime(rule.made_at))}</small>}
                 </span>
                 <Button
@@ -97,7 +97,7 @@ function Configured({ rules }: { rules: ApprovalRules["configured"] }) {
         {rules.map((rule) => (
           <li key={`${rule.verdict} ${rule.tool} ${rule.pattern}`}>
             <span class="rules-list-says">
-              {texts.rules.verdicts[rule.verdict]} {rule.says}
+              {texts.rules.verdicts[rule.verdict]} <bdi>{rule.says}</bdi>
             </span>
           </li>
         ))}

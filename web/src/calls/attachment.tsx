@@ -16,7 +16,7 @@ export function AttachmentView({ sessionId, file }: { sessionId: string; file: A
   }
   return (
     <a class="attachment-file" href={address} download={file.name || true} aria-label={texts.file.download(name)}>
-      <span>{name}</span>
+      <span dir="auto">{name}</span>
       <small>{file.media_type}</small>
     </a>
   );

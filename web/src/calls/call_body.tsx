@@ -79,7 +79,11 @@ function Value({ value }: { value: unknown }) {
       <pre class="code-output" tabIndex={0} aria-label={texts.call.result}>
         {shortened(output) || texts.call.noResult}
       </pre>
-      {more.length > 0 ? <p class="text-dim">{more.join(" · ")}</p> : null}
+      {more.length > 0 ? (
+        <p class="text-dim" dir="auto">
+          {more.join(" · ")}
+        </p>
+      ) : null}
     </>
   );
 }

@@ -39,8 +39,10 @@ export function CompletionMenu({
             if (!completion.isOld.peek()) onTake(suggestion);
           }}
         >
-          <b>{suggestion.name}</b>
-          <span class="text-dim">{suggestion.about}</span>
+          <b dir="auto">{suggestion.name}</b>
+          <span class="text-dim" dir="auto">
+            {suggestion.about}
+          </span>
         </li>
       ))}
     </ul>

@@ -24,9 +24,10 @@ interface Props {
   onStop: () => void;
   /** Of the session, once there is one. It may still be loading. */
   keeper?: SessionKeeper;
+  takesFocus?: boolean;
 }
 
-export function Composer({ composing, running, stopping, onStop, keeper }: Props) {
+export function Composer({ composing, running, stopping, onStop, keeper, takesFocus = true }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
   const completion = useMemo(() => new Completion(), [composing]);
@@ -81,7 +82,9 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
         running={running}
         onSend={send}
         onStop={onStop}
+        takesFocus={takesFocus}
       />
+      <ReturnedNote composing={composing} />
       <Failure composing={composing} />
       {parsed.what === "terminal" || parsed.what === "code" ? (
         <p class="composer-line">{texts.commands.runs[parsed.what]}</p>
@@ -141,6 +144,16 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
   );
 }
 
+function ReturnedNote({ composing }: { composing: ComposerState }) {
+  const note = composing.note.value;
+  if (note === "") return null;
+  return (
+    <p class="composer-line" role="alert">
+      {note}
+    </p>
+  );
+}
+
 function Failure({ composing }: { composing: ComposerState }) {
   const problem = composing.problem.value;
   if (problem === null) return null;
@@ -177,7 +190,9 @@ function Files({ composing }: { composing: ComposerState }) {
       {list.map((attachment) => (
         <li key={attachment.key} class={attachment.problem === null ? "" : "is-bad"}>
           {attachment.preview === null ? null : <img src={attachment.preview} alt="" />}
-          <span class="composer-file-name">{attachment.name}</span>
+          <span class="composer-file-name" dir="auto">
+            {attachment.name}
+          </span>
           <small>{fileState(attachment)}</small>
           <button
             type="button"

@@ -4,18 +4,25 @@ import { computed, signal } from "@preact/signals";
 import { newKey } from "../api/ids";
 import { asProblem, Problem } from "../api/problem";
 import type { AttachedUpload, MessageMode, OutgoingMessage, View } from "../api/types";
+import { tooLongProblem } from "../session/message_length";
 import { texts } from "../texts";
 import { Attachments } from "./attachments";
 import { type DraftContent, isSameContent, type UnsavedDraft } from "./unsaved_draft";
 
 const SAVE_AFTER_MS = 700;
-/** Characters of a message; the server takes no more. */
-export const LONGEST_MESSAGE = 1_000_000;
 
 export interface PostponedMessage {
   readonly mode: MessageMode;
   readonly wait: boolean;
   readonly text: string;
+}
+
+/** A text that was entered. The server has not accepted it yet. */
+interface Entered {
+  readonly text: string;
+  readonly act: (text: string) => void;
+  /** Whether it still stands in the message box, behind those that were entered before it. */
+  isInBox: boolean;
 }
 
 export class ComposerState {
@@ -33,15 +40,19 @@ export class ComposerState {
   );
   /** A message that was entered while a file was still uploading: it is sent when the upload is done. */
   readonly postponed = signal<PostponedMessage | null>(null);
+  /** Why words stand here that were typed elsewhere; until the box is edited. */
+  readonly note = signal("");
   /** Told when what was typed is on its way. */
   onSent: () => void = () => undefined;
   private restored = false;
   /** What was saved, if it came while something was on its way. */
   private draft: View["draft"] | null = null;
-  /** What is to be done with the text up to some place, once what is on its way has arrived. */
-  private held: { text: string; act: (text: string) => void }[] = [];
-  /** What came back while something was on its way. */
-  private readonly returned: DraftContent[] = [];
+  /** What is on its way, or waits for an upload. */
+  private underway: Entered | null = null;
+  /** What goes next, in order, once what is on its way has arrived. */
+  private held: Entered[] = [];
+  /** What came back while something was on its way, or waited for an upload. */
+  private readonly returned: { readonly content: DraftContent; readonly note: string }[] = [];
   private attempt: { body: string; key: string } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -89,10 +100,31 @@ export class ComposerState {
     this.attachments.restore(saved.attachments.filter((attachment) => !typedIds.has(attachment.upload_id)));
   }
 
+  /** How much of the box was entered already: what stands behind it is the next message. */
+  private get enteredLength(): number {
+    const entered = [...(this.underway === null ? [] : [this.underway]), ...this.held];
+    return entered.reduce((sum, { text, isInBox }) => sum + (isInBox ? text.length : 0), 0);
+  }
+
+  /** A change of the box begins here. What was entered is sent as it was, and the box is another text. */
+  changesFrom(at: number): void {
+    if (at >= this.enteredLength) return;
+    if (this.postponed.peek() !== null && !this.isBehindPostponed) {
+      // Nothing else was entered: the person edits the message that waits.
+      this.postponed.value = null;
+      this.underway = null;
+      return;
+    }
+    for (const entered of [this.underway, ...this.held]) if (entered !== null) entered.isInBox = false;
+  }
+
   type(text: string): void {
+    const before = this.text.peek().slice(0, this.enteredLength);
+    if (!text.startsWith(before)) this.changesFrom(0);
     this.text.value = text;
+    this.note.value = "";
     if (!this.sending.value) this.problem.value = null;
-    this.takeBack();
+    if (!this.isBehindPostponed) this.takeBack();
     this.changed();
   }
 
@@ -103,26 +135,38 @@ export class ComposerState {
     this.attachments.remove(key);
   }
 
-  /** The message that waits for an upload is not sent by itself any more. */
+  /** The message that waits for an upload, and what was entered behind it, are not sent by themselves any more. */
   takeBack(): void {
-    this.postponed.value = null;
+    if (this.postponed.value !== null) {
+      this.postponed.value = null;
+      this.giveBack();
+    }
     this.takeDraft();
+  }
+
+  /** Whether a message waits for an upload, and the box has other texts than this one. */
+  private get isBehindPostponed(): boolean {
+    return this.postponed.peek() !== null && (this.underway?.isInBox === false || this.held.length > 0);
   }
 
   /** Does this with the text as it is now: at once, or when what was entered before has arrived. */
   enter(act: (text: string) => void): void {
-    const text = this.text.value;
-    if (this.sending.value) this.held.push({ text, act });
-    else act(text);
+    if (!this.sending.value && !this.isBehindPostponed) {
+      this.underway = null;
+      return act(this.text.value);
+    }
+    const text = this.text.value.slice(this.enteredLength);
+    if (text.trim() !== "") this.held.push({ text, act, isInBox: true });
   }
 
   /** Sends it; the text stays until the server has it, and the same again has the same key. */
   async send(mode: MessageMode, wait = false, text = this.text.value): Promise<void> {
-    if (!this.ready.value) return;
+    if (this.sending.value || (text.trim() === "" && !this.ready.value)) return;
     this.postponed.value = null;
-    if (this.refuseTooLong(text) || this.refuseFailedUploads()) return;
+    if (this.refuseTooLong(text) || this.refuseFailedUploads()) return this.giveBack();
     if (this.attachments.pending.value) {
       this.problem.value = null;
+      this.underway ??= this.entered(text);
       this.postponed.value = { mode, wait, text };
       return;
     }
@@ -143,50 +187,69 @@ export class ComposerState {
     this.goOn();
   }
 
+  private entered(text: string): Entered {
+    return { text, act: () => undefined, isInBox: this.text.value.startsWith(text) };
+  }
+
   private async tried(text: string, body: string, action: (key: string) => Promise<unknown>): Promise<boolean> {
     if (this.attempt?.body !== body) this.attempt = { body, key: newKey() };
     this.sending.value = true;
+    this.underway ??= this.entered(text);
     this.problem.value = null;
+    this.note.value = "";
     try {
       await action(this.attempt.key);
       this.attempt = null;
       // What was typed meanwhile is the beginning of the next message; or all of it, if it was typed
       // in place of this one.
-      const rest = (all: string): string => (all.startsWith(text) ? all.slice(text.length) : all);
-      this.text.value = rest(this.text.value);
-      this.held = this.held.map(({ text: all, act }) => ({ text: rest(all), act }));
+      if (this.underway.isInBox) this.text.value = this.text.value.slice(text.length);
+      this.underway = null;
       this.onSent();
       return true;
     } catch (error) {
       this.problem.value = asProblem(error);
-      this.held = [];
+      this.giveBack();
       return false;
     } finally {
       this.sending.value = false;
     }
   }
 
-  /** What was entered next, unless it is not there any more; what was saved before only after that. */
+  /** Nothing more goes by itself. What was entered and then overwritten stands in the box again, in order. */
+  private giveBack(): void {
+    const entered = [...(this.underway === null ? [] : [this.underway]), ...this.held];
+    this.underway = null;
+    this.held = [];
+    const overwritten = entered.filter(({ isInBox }) => !isInBox).map(({ text }) => text);
+    if (overwritten.length === 0) return;
+    this.text.value = [...overwritten, this.text.value].filter(Boolean).join("\n\n");
+    this.changed();
+  }
+
+  /** What was entered next; what was saved before only after that. */
   private goOn(): void {
     const next = this.held.shift();
-    if (next !== undefined && next.text.trim() !== "" && this.text.value.startsWith(next.text)) next.act(next.text);
-    else if (this.held.length > 0) this.goOn();
+    if (next !== undefined) {
+      this.underway = next;
+      next.act(next.text);
+    }
     this.takeDraft();
   }
 
   /** Words that were said come back, before what is typed already. */
-  putBack(content: DraftContent): void {
-    if (this.sending.peek()) {
-      this.returned.push(content);
+  putBack(content: DraftContent, note = ""): void {
+    if (this.sending.peek() || this.postponed.peek() !== null) {
+      this.returned.push({ content, note });
       return;
     }
+    this.note.value = note;
     this.text.value = [content.text, this.text.value].filter(Boolean).join("\n\n");
     this.attachments.restore(content.attachments);
     this.changed();
   }
 
   private takeDraft(): void {
-    if (!this.sending.peek()) for (const content of this.returned.splice(0)) this.putBack(content);
+    for (const { content, note } of this.returned.splice(0)) this.putBack(content, note);
     if (this.draft !== null) this.restore(this.draft);
   }
 
@@ -199,11 +262,9 @@ export class ComposerState {
 
   /** Said before anything is sent, so that no session is opened for it. */
   private refuseTooLong(text: string): boolean {
-    const length = [...text].length;
-    if (length <= LONGEST_MESSAGE) return false;
-    const { tooLong, tooLongHint } = texts.composer;
-    this.problem.value = new Problem("too_long", 0, tooLong(length, LONGEST_MESSAGE), tooLongHint);
-    return true;
+    const problem = tooLongProblem(text, texts.composer.tooLongHint);
+    if (problem !== null) this.problem.value = problem;
+    return problem !== null;
   }
 
   /** The text becomes a file of the message. */

@@ -3,6 +3,7 @@
 import * as keryx from "../api/client";
 import type { OutgoingMessage } from "../api/types";
 import { beginSession } from "../session/new_session";
+import { dropUnsavedTexts } from "../session/unsaved_texts";
 import { ComposerState } from "./composer_state";
 import { UnsavedDraft } from "./unsaved_draft";
 
@@ -56,4 +57,5 @@ export async function leaveComposer(id: string, isShown: () => boolean): Promise
 export function dropComposer(id: string): void {
   composers.get(id)?.abandon();
   composers.delete(id);
+  dropUnsavedTexts(id);
 }

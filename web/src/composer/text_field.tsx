@@ -2,15 +2,13 @@
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { texts } from "../texts";
+import { hasKeyboard } from "../ui/keyboard";
 import type { Choices, Completion, Suggestion } from "./completion";
 import { CompletionMenu, MENU, optionId } from "./completion_menu";
 import type { ComposerState } from "./composer_state";
 
 /** Characters from which on a pasted text becomes a file: nobody wants to scroll past it. */
 export const LARGE_PASTE = 5_000;
-
-/** Whether there is a keyboard: on a touch screen, Enter makes a new line and the button sends. */
-const hasKeyboard = (): boolean => matchMedia("(hover: hover)").matches;
 
 export type Sending = "queue" | "steer" | "after";
 
@@ -21,9 +19,11 @@ interface Props {
   running: boolean;
   onSend: (how: Sending) => void;
   onStop: () => void;
+  /** False: it was not opened by a person just now, so it takes the focus from nobody. */
+  takesFocus: boolean;
 }
 
-export function TextField({ composing, completion, choices, running, onSend, onStop }: Props) {
+export function TextField({ composing, completion, choices, running, onSend, onStop, takesFocus }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   /** Where the caret goes once the text that was put in is drawn. */
   const caret = useRef<number | null>(null);
@@ -38,7 +38,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
   }, [text]);
   useLayoutEffect(() => {
     // At once, for the next key may be meant for it. A keyboard that slides in by itself would hide what was opened.
-    if (hasKeyboard()) field.current?.focus();
+    if (hasKeyboard() && (takesFocus || document.activeElement === document.body)) field.current?.focus();
   }, [composing]);
   useEffect(() => {
     // Drawn later than it was typed: by now there may be more.
@@ -84,6 +84,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
         aria-activedescendant={open ? optionId(completion.at.value) : undefined}
         placeholder={running ? texts.composer.placeholderRunning : texts.composer.placeholder}
         value={text}
+        onBeforeInput={(event) => composing.changesFrom(event.currentTarget.selectionStart)}
         onInput={(event) => {
           composing.type(event.currentTarget.value);
           look();

@@ -1,8 +1,11 @@
-/** The chosen call, all of it. */
+/** The chosen call, all of it; until one is chosen, the newest. */
 
+import { computed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { cancelCall } from "../api/client";
 import { Labelled, Result, resultText } from "../calls/call_body";
 import { FullArguments } from "../calls/full_text";
+import { newestCall } from "../session/newest_call";
 import type { Call } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
@@ -21,7 +24,8 @@ import { TurnSection } from "./turn_section";
 const WORTH_SAYING = 0.1;
 
 export function CallTab({ session }: { session: SessionStore }) {
-  const id = chosen.value;
+  const newest = useMemo(() => computed(() => newestCall(session)), [session]);
+  const id = chosen.value ?? newest.value;
   const call = id === null ? undefined : session.call(id).value;
   if (call === undefined) {
     return (
@@ -33,6 +37,7 @@ export function CallTab({ session }: { session: SessionStore }) {
   }
   return (
     <>
+      {chosen.value === null ? <p class="text-dim">{texts.inspector.call.newest}</p> : null}
       <Facts session={session} call={call} />
       {call.phase === "started" ? (
         <Button kind="stop" onClick={() => void attempt(() => cancelCall(session.id, call.callId))}>

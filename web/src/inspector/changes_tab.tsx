@@ -89,7 +89,9 @@ function Changed({ file, selected, onSelect, name }: ChangedProps) {
         )}
         {diff === null ? (
           <>
-            <span class="diff-path">{file.path}</span>
+            <span class="diff-path" dir="auto">
+              {file.path}
+            </span>
             {file.isLeft ? null : <small>{words.same}</small>}
           </>
         ) : (
@@ -107,7 +109,7 @@ function Changed({ file, selected, onSelect, name }: ChangedProps) {
         )}
       </div>
       {file.notes.map((note) => (
-        <p key={note} class="changes-tab-note">
+        <p key={note} class="changes-tab-note" dir="auto">
           {note}
         </p>
       ))}
@@ -146,7 +148,7 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
       <ul class="changes-tab-reverting">
         {files.map((file) => (
           <li key={file.path}>
-            <code>{file.path}</code>
+            <code dir="auto">{file.path}</code>
           </li>
         ))}
       </ul>

@@ -65,7 +65,7 @@ function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void
             aria-current={at === names.length - 1 ? "page" : undefined}
             onClick={() => onOpen(names.slice(0, at + 1).join("/"))}
           >
-            {name}
+            <bdi>{name}</bdi>
           </button>
         </span>
       ))}
@@ -102,7 +102,7 @@ function Item({ entry, onOpen }: { entry: Entry; onOpen: () => void }) {
   const folder = entry.kind === "folder";
   const name = (
     <>
-      <span class="files-tab-name">
+      <span class="files-tab-name" dir="auto">
         {entry.name}
         {folder ? "/" : ""}
       </span>

@@ -2,8 +2,10 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { listShown } from "../navigation/panels";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
+import { Notice } from "../ui/notice";
 import { CallTab } from "./call_tab";
 import { ChangesTab } from "./changes_tab";
 import { ContextTab } from "./context_tab";
@@ -69,6 +71,7 @@ export function Inspector({ session }: { session: SessionStore }) {
       <div id="tabpanel" class="inspector-panel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
         <Shown key={session.id} session={session} />
       </div>
+      <Notice isHere={over && !listShown.value} />
     </aside>
   );
 }

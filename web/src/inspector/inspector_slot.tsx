@@ -37,7 +37,7 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   return (
     <>
       {wide.value ? null : <div class="inspector-veil" onClick={() => show(false)} />}
-      {Inspector === null ? <div class="inspector" /> : <Inspector session={session} />}
+      {Inspector === null ? <div class="inspector" id="inspector" /> : <Inspector session={session} />}
     </>
   );
 }

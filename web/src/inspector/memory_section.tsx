@@ -18,7 +18,7 @@ export function MemorySection({ recalled }: { recalled: MemoryRecalled | null })
       <ul class="memory-section" aria-label={words.given.label}>
         {memories.map(({ memory_id, text, trust, provider, session_id = "", at = 0 }) => (
           <li key={memory_id}>
-            {text}
+            <span dir="auto">{text}</span>
             <small>
               {provider} · {words.trust[trust]}
               {session_id === "" ? null : (

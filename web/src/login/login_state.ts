@@ -11,6 +11,7 @@ import { dropToken } from "../navigation/route";
 import { loadChoices } from "../session/choices";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
+import { firstFramesPast } from "../ui/first_frames";
 import { attempt } from "../ui/notice";
 import { forgetSecret, ownSecret } from "./browser_secret";
 
@@ -78,6 +79,7 @@ export async function logOut(): Promise<void> {
 /** Loads what the page shows; again, if the server could not be reached before. */
 export async function enter(): Promise<void> {
   sessions.problem.value = null;
+  await firstFramesPast();
   await sessions.start();
   if (sessions.problem.peek()?.kind === "unauthorized") return;
   login.value = "done";

@@ -48,6 +48,7 @@ function Shown() {
           <AddField onChange={memories.change} />
           <input
             type="search"
+            dir="auto"
             aria-label={words.search}
             placeholder={words.search}
             value={search}
@@ -84,6 +85,7 @@ function AddField({ onChange }: { onChange: Memories["change"] }) {
       }}
     >
       <input
+        dir="auto"
         aria-label={words.addLabel}
         placeholder={words.addPlaceholder}
         maxLength={2_000}

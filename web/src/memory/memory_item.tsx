@@ -32,8 +32,11 @@ export function MemoryItem({ item, onChange, onGone }: Props) {
     return done;
   };
   const save = async (text: string): Promise<void> => {
+    const isSame = text === item.text;
+    // What could not be saved stays in its field.
+    if (!isSame && !(await change(() => keryx.editMemory(item.id, text)))) return;
     setEditing(false);
-    if (text !== item.text && (await change(() => keryx.editMemory(item.id, text)))) onGone([]);
+    if (!isSame) onGone([]);
   };
   const forget = async (): Promise<void> => {
     setForgetting(false);
@@ -43,15 +46,19 @@ export function MemoryItem({ item, onChange, onGone }: Props) {
     });
     if (isDone) onGone(providers);
   };
-  if (editing) return <EditField text={item.text} onSave={save} onCancel={() => setEditing(false)} />;
+  if (editing) return <EditField text={item.text} busy={busy} onSave={save} onCancel={() => setEditing(false)} />;
   return (
     <li class="memory-item">
-      <p class="memory-item-text">{item.text}</p>
+      <p class="memory-item-text" dir="auto">
+        {item.text}
+      </p>
       <small>
         <Origin item={item} /> · {shortTime(item.created_at)}
         {item.workspace === "" ? null : ` · ${words.work(item.workspace)}`}
+        {item.person === null ? null : ` · ${words.whose(item.person)}`}
       </small>
       <small class={item.trust === "page" ? "memory-item-warning" : ""}>{words.trust[item.trust]}</small>
+      {item.conflicts_with === null ? null : <small class="memory-item-warning">{words.conflict}</small>}
       <span class="memory-item-buttons">
         {item.trust === "page" ? (
           <Button
@@ -86,7 +93,7 @@ function Origin({ item }: { item: RememberedItem }) {
     <>
       {words.from}{" "}
       <a href={addressOf(source.session_id, source.seq)} onClick={leave}>
-        {source.title || texts.list.untitled}
+        <bdi>{source.title || texts.list.untitled}</bdi>
       </a>
     </>
   );
@@ -94,11 +101,12 @@ function Origin({ item }: { item: RememberedItem }) {
 
 interface EditProps {
   text: string;
+  busy: boolean;
   onSave: (text: string) => Promise<void>;
   onCancel: () => void;
 }
 
-function EditField({ text, onSave, onCancel }: EditProps) {
+function EditField({ text, busy, onSave, onCancel }: EditProps) {
   const [draft, setDraft] = useState(text);
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
@@ -107,10 +115,11 @@ function EditField({ text, onSave, onCancel }: EditProps) {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (draft.trim() !== "") void onSave(draft.trim());
+          if (draft.trim() !== "" && !busy) void onSave(draft.trim());
         }}
       >
         <textarea
+          dir="auto"
           aria-label={words.text}
           maxLength={2_000}
           rows={3}
@@ -125,7 +134,7 @@ function EditField({ text, onSave, onCancel }: EditProps) {
           }}
         />
         <span class="memory-item-buttons">
-          <Button type="submit" kind="main">
+          <Button type="submit" kind="main" busy={busy}>
             {texts.save}
           </Button>
           <Button onClick={onCancel}>{texts.cancel}</Button>
@@ -139,7 +148,9 @@ function Sure({ item, onYes, onNo }: { item: RememberedItem; onYes: () => void; 
   return (
     <Dialog title={words.forgetTitle} onClose={onNo}>
       <h2>{words.forgetTitle}</h2>
-      <p class="memory-item-text">{item.text}</p>
+      <p class="memory-item-text" dir="auto">
+        {item.text}
+      </p>
       <p class="text-dim">{words.forgetBody}</p>
       <div class="layout-buttons">
         <Button onClick={onNo}>{texts.cancel}</Button>

@@ -16,10 +16,18 @@ interface Props {
 
 export function ProviderStates({ status, onChange }: Props) {
   const providers = status.providers ?? [];
-  const stuck = providers.filter((provider) => provider.stuck && provider.behind !== null);
+  const leftOut = providers.map((provider) => provider.left_out).filter((reason) => reason !== null);
+  const stuck = providers.filter(
+    (provider) => provider.stuck && provider.behind !== null && provider.left_out === null,
+  );
   return (
     <section aria-label={words.providers}>
       <h3>{words.providers}</h3>
+      {leftOut.map((reason) => (
+        <p key={reason} class="provider-states-warning" role="alert">
+          {reason}
+        </p>
+      ))}
       {stuck.length === 0 ? null : (
         <p class="provider-states-warning" role="alert">
           {stuck.map(({ name, behind }) => words.stuck(name, elapsed(behind ?? 0))).join(" ")}
@@ -30,7 +38,7 @@ export function ProviderStates({ status, onChange }: Props) {
           <li key={provider.name}>
             <b>{provider.name}</b>
             <span>{stateOf(provider)}</span>
-            {provider.failures === 0 ? null : (
+            {provider.failures === 0 || provider.left_out !== null ? null : (
               <Button onClick={() => void onChange(() => keryx.retryMemory([]))}>{words.retryAll}</Button>
             )}
           </li>
@@ -42,10 +50,11 @@ export function ProviderStates({ status, onChange }: Props) {
 }
 
 function stateOf(provider: ProviderShown): string {
-  const { waiting, behind, failures, error, refused, unknown } = provider;
+  const { waiting, behind, failures, error, refused, unknown, left_out } = provider;
   const parts = [
+    left_out === null ? "" : words.state.leftOut,
     behind === null ? "" : words.state.waiting(waiting, elapsed(behind)),
-    failures === 0 ? "" : words.state.failing(failures, error),
+    failures === 0 || left_out !== null ? "" : words.state.failing(failures, error),
     refused === 0 ? "" : words.state.refused(refused),
     unknown === 0 ? "" : words.state.unknown(unknown),
   ].filter(Boolean);
@@ -61,7 +70,7 @@ function Failures({ failures, onChange }: { failures: readonly FailureShown[]; o
         {failures.map(({ place, provider, state, text, error, since }) => (
           <li key={place}>
             <span>
-              {text}
+              <span dir="auto">{text}</span>
               <small>
                 {words.failure[state]} · {provider} · {shortTime(since)} · {error}
               </small>

@@ -1,12 +1,17 @@
 /** What was said and waits: it can be changed, moved and taken back until it is delivered. */
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
+import { asProblem, type Problem } from "../api/problem";
 import type { QueuedMessage } from "../api/types";
+import { tooLongProblem } from "../session/message_length";
 import type { SessionStore } from "../session/session_store";
+import { textName, unsavedTexts } from "../session/unsaved_texts";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
+import { isSubmitKey } from "../ui/keyboard";
 import { attempt } from "../ui/notice";
+import { Refusal } from "../ui/refusal";
 
 export function Queue({ session }: { session: SessionStore }) {
   const queue = session.head.queue.value;
@@ -41,20 +46,30 @@ interface ItemProps {
 }
 
 function Item({ sessionId, message, label, up, down }: ItemProps) {
-  const [editing, setEditing] = useState(false);
   const id = message.message_id;
+  const unsaved = unsavedTexts(sessionId);
+  const edited = unsaved.get(textName.queued(id));
+  /** Whether the person asked for the editor here and now: else it takes the focus from nobody. */
+  const isOpened = useRef(false);
+  const edit = (): void => {
+    isOpened.current = true;
+    unsaved.put(textName.queued(id), message.text);
+  };
   const named = (action: string): string => texts.queue.action(action, message.text);
   const move = (before: string | null): void => void attempt(() => keryx.changeMessage(sessionId, id, { before }));
   const files = message.attachments?.length ?? 0;
-  if (editing) return <Editor sessionId={sessionId} message={message} onDone={() => setEditing(false)} />;
+  if (edited !== undefined)
+    return <Editor sessionId={sessionId} message={message} text={edited} takesFocus={isOpened.current} />;
   return (
     // It takes the focus over from a button of it that is no longer there.
     <li tabIndex={-1}>
       {label ? <span class="queue-when">{label}</span> : null}
-      <span class="queue-text">{message.text}</span>
+      <span class="queue-text" dir="auto">
+        {message.text}
+      </span>
       {files > 0 ? <small>{texts.queue.attachments(files)}</small> : null}
       <span class="queue-tools">
-        <Button kind="quiet" label={named(texts.queue.edit)} onClick={() => setEditing(true)}>
+        <Button kind="quiet" label={named(texts.queue.edit)} onClick={edit}>
           {texts.queue.edit}
         </Button>
         {up === undefined ? null : (
@@ -80,33 +95,63 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
   );
 }
 
-function Editor({ sessionId, message, onDone }: { sessionId: string; message: QueuedMessage; onDone: () => void }) {
-  const [text, setText] = useState(message.text);
+interface EditorProps {
+  sessionId: string;
+  message: QueuedMessage;
+  text: string;
+  takesFocus: boolean;
+}
+
+function Editor({ sessionId, message, text, takesFocus }: EditorProps) {
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    if (takesFocus) field.current!.focus();
+  }, []);
+  const id = message.message_id;
+  const name = textName.queued(id);
+  const unsaved = unsavedTexts(sessionId);
+  const busy = unsaved.isSending(name);
+  const close = (): void => {
+    if (!busy) unsaved.drop(name);
+  };
   const save = async (): Promise<void> => {
-    if (text === message.text) return onDone();
-    if (await attempt(() => keryx.changeMessage(sessionId, message.message_id, { text }))) onDone();
+    if (text === message.text) return close();
+    const refused = tooLongProblem(text, texts.composer.tooLongHere);
+    setProblem(refused);
+    if (refused !== null || busy || text.trim() === "") return;
+    try {
+      await unsaved.send(name, () => keryx.changeMessage(sessionId, id, { text }));
+    } catch (error) {
+      setProblem(asProblem(error));
+    }
   };
   return (
     <li class="is-editing">
       <textarea
+        dir="auto"
         aria-label={texts.queue.text}
         rows={2}
+        readOnly={busy}
         value={text}
-        ref={(area) => area?.focus()}
-        onInput={(event) => setText(event.currentTarget.value)}
+        ref={field}
+        onInput={(event) => unsaved.put(name, event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             event.stopPropagation();
-            onDone();
-          } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+            close();
+          } else if (isSubmitKey(event)) {
             event.preventDefault();
             void save();
           }
         }}
       />
+      {problem === null ? null : <Refusal problem={problem} lead={texts.queue.notSaved} />}
       <span class="queue-tools">
-        <Button onClick={onDone}>{texts.cancel}</Button>
-        <Button kind="main" disabled={text.trim() === ""} onClick={() => void save()}>
+        <Button busy={busy} onClick={close}>
+          {texts.cancel}
+        </Button>
+        <Button kind="main" busy={busy} disabled={text.trim() === ""} onClick={() => void save()}>
           {texts.save}
         </Button>
       </span>

@@ -1,10 +1,11 @@
 /** Stop while messages are queued: whether they are sent next, or come back into the message box. */
 
 import { signal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { QueuedMessage } from "../api/types";
 import type { SessionStore } from "../session/session_store";
+import { textName, unsavedTexts } from "../session/unsaved_texts";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
@@ -32,6 +33,22 @@ export function StopChoice({ session, onWithdrawn }: Props) {
   return isAsked && !turn.cancelling ? <Card session={session} turnId={turn.turnId} onWithdrawn={onWithdrawn} /> : null;
 }
 
+/** What was withdrawn comes back also if something else could not be; an edit comes back in place of the old text. */
+async function withdrawAll(session: SessionStore, onWithdrawn: Props["onWithdrawn"]): Promise<void> {
+  const unsaved = unsavedTexts(session.id);
+  const withdrawn: QueuedMessage[] = [];
+  try {
+    for (const message of session.head.queue.peek()) {
+      const name = textName.queued(message.message_id);
+      const text = unsaved.get(name) ?? message.text;
+      const withdraw = async (): Promise<boolean> => (await keryx.withdraw(session.id, message.message_id)).withdrawn;
+      if (await unsaved.send(name, withdraw)) withdrawn.push({ ...message, text });
+    }
+  } finally {
+    onWithdrawn(withdrawn);
+  }
+}
+
 function Card({ session, turnId, onWithdrawn }: Props & { turnId: string }) {
   const card = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -51,16 +68,15 @@ function Card({ session, turnId, onWithdrawn }: Props & { turnId: string }) {
   const stopAll = async (): Promise<void> => {
     close();
     await attempt(async () => {
-      const withdrawn: QueuedMessage[] = [];
-      for (const message of session.head.queue.peek()) {
-        const answer = await keryx.withdraw(session.id, message.message_id);
-        if (answer.withdrawn) withdrawn.push(message);
-      }
-      onWithdrawn(withdrawn);
+      await withdrawAll(session, onWithdrawn);
       await keryx.cancelTurn(session.id, turnId);
     });
   };
   const count = session.head.queue.value.length;
+  useEffect(() => {
+    // The last one has gone meanwhile (removed a moment before Stop was pressed): nothing is left to choose.
+    if (count === 0) stop();
+  }, [count]);
   const words = texts.queue.stopping;
   return (
     <div

@@ -53,9 +53,17 @@ function RowView({ row, state }: { row: Row; state: SessionState }) {
     case "call":
       return <CallLine call={state.calls.get(row.key)} sessionId={state.sessionId} />;
     case "end":
-      return <p class="replay-dialog-note">{row.error?.message ?? texts.transcript.ended.cancelled(row.reason)}</p>;
+      return (
+        <p class="replay-dialog-note" dir="auto">
+          {row.error?.message ?? texts.transcript.ended.cancelled(row.reason)}
+        </p>
+      );
     case "note":
-      return row.note.what === "warning" ? <p class="replay-dialog-note">{row.note.text}</p> : null;
+      return row.note.what === "warning" ? (
+        <p class="replay-dialog-note" dir="auto">
+          {row.note.text}
+        </p>
+      ) : null;
   }
 }
 
@@ -68,7 +76,7 @@ function CallLine({ call, sessionId }: { call: Call | undefined; sessionId: stri
     <div class="replay-dialog-call" role="group" aria-label={call.tool}>
       <div class="replay-dialog-line">
         <Disclosure open={open}>
-          <b>{call.tool}</b> <span>{call.preview || argumentsPreview(call.tool, call.arguments)}</span>
+          <b>{call.tool}</b> <span dir="auto">{call.preview || argumentsPreview(call.tool, call.arguments)}</span>
         </Disclosure>
         <span class={`replay-dialog-state is-${outcome ?? call.phase}`}>
           {standing}

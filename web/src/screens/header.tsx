@@ -58,7 +58,7 @@ export function Header({ session }: { session: SessionStore }) {
     >
       <div class="header-bar">
         <ListButton />
-        <h1>{settings.title || texts.list.untitled}</h1>
+        <h1 dir="auto">{settings.title || texts.list.untitled}</h1>
         <span class="layout-grow" />
         {chips.map(([name, value, short]) =>
           value ? (
@@ -70,6 +70,7 @@ export function Header({ session }: { session: SessionStore }) {
                   ? "chip is-shrinking is-whole"
                   : "chip is-shrinking"
               }
+              dir="auto"
               aria-label={texts.settings.change(name, value)}
               title={value}
               onClick={() => setOpen(!open)}
@@ -96,7 +97,11 @@ export function Header({ session }: { session: SessionStore }) {
         <section class="header-panel" aria-label={texts.settings.label}>
           <label>
             <span>{texts.settings.title}</span>
-            <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
+            <input
+              dir="auto"
+              value={settings.title}
+              onChange={(event) => change({ title: event.currentTarget.value })}
+            />
           </label>
           <SettingsFields chosen={settings} profile={settings.profile} onChange={change} />
           <label class="fields-check">

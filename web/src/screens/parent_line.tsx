@@ -14,7 +14,7 @@ export function ParentLine({ session }: { session: SessionStore }) {
       <span class="text-dim">{texts.agents.childOf}</span>{" "}
       <a href={addressOf(parent.session_id)}>
         <span aria-hidden="true">← </span>
-        {title}
+        <bdi>{title}</bdi>
       </a>
     </p>
   );

@@ -21,7 +21,9 @@ export function PlanBox({ session }: { session: SessionStore }) {
       <Disclosure open={unfolded}>
         <b>{texts.plan.label}</b>
         <span class="plan-box-count">{texts.plan.count(done, items.length)}</span>
-        <span class="plan-box-current">{current?.text ?? ""}</span>
+        <span class="plan-box-current" dir="auto">
+          {current?.text ?? ""}
+        </span>
       </Disclosure>
       {unfolded.value ? (
         <ol tabIndex={0} aria-label={texts.plan.steps}>
@@ -38,7 +40,7 @@ function Item({ item: { text, status = "open" } }: { item: PlanItem }) {
   return (
     <li class={`plan-box-item is-${status}`}>
       <span class="text-hidden">{texts.plan.status[status]}: </span>
-      {text}
+      <span dir="auto">{text}</span>
     </li>
   );
 }

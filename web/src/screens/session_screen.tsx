@@ -1,11 +1,13 @@
 /** One session: its header, its transcript, and where one types. */
 
+import { effect, untracked } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import { pictureAddress } from "../api/client";
 import type { QueuedMessage } from "../api/types";
 import { ApprovalRequests } from "../approvals/requests";
 import { AskedArguments } from "../calls/full_text";
 import { Composer } from "../composer/composer";
+import type { ComposerState } from "../composer/composer_state";
 import { composerOf } from "../composer/composers";
 import { openFile } from "../inspector/selection";
 import { listShown } from "../navigation/panels";
@@ -14,6 +16,7 @@ import { Queue } from "../queue/queue";
 import { StopChoice, stopTurn } from "../queue/stop_choice";
 import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
+import { textName, unsavedTexts } from "../session/unsaved_texts";
 import { sessions } from "../session_list/sessions";
 import { isTour } from "../setup/setup_state";
 import { NoModelLine, TourLine } from "../setup/tour_line";
@@ -26,6 +29,7 @@ import { FilesContext } from "../ui/markdown/markdown";
 import { Header, ListButton } from "./header";
 import { ParentLine } from "./parent_line";
 import { PlanBox } from "./plan_box";
+import { StageNotice } from "./stage_notice";
 
 export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   const session = keeper.store.value;
@@ -39,6 +43,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
           <p class="text-dim">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
           <Button onClick={() => go(null)}>{texts.list.newSession}</Button>
         </div>
+        <StageNotice />
       </>
     );
   }
@@ -46,6 +51,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   return (
     <>
       {session === null ? <Loading id={keeper.id} /> : <Loaded session={session} keeper={keeper} />}
+      <StageNotice key="notice" />
       <Dock key="dock" keeper={keeper} />
     </>
   );
@@ -56,7 +62,7 @@ function Unopened({ title }: { title: string }) {
     <header class="header">
       <div class="header-bar">
         <ListButton />
-        {title ? <h1>{title}</h1> : null}
+        {title ? <h1 dir="auto">{title}</h1> : null}
       </div>
     </header>
   );
@@ -96,6 +102,22 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
   );
 }
 
+/** What was typed for a queued message or a question that is gone stands in the message box, and why. */
+function returnLeftOver(session: SessionStore, composing: ComposerState): void {
+  const { queue, steers, questions } = session.head;
+  const messages = [...queue.value, ...steers.value].map((message) => textName.queued(message.message_id));
+  const answers = questions.value.map((question) => textName.answer(question.question_id));
+  const unsaved = unsavedTexts(session.id);
+  const left = {
+    queued: unsaved.takeLeftOver("queued", new Set(messages)),
+    answer: unsaved.takeLeftOver("answer", new Set(answers)),
+  };
+  untracked(() => {
+    for (const kind of ["queued", "answer"] as const)
+      for (const text of left[kind]) composing.putBack({ text, attachments: [] }, texts.composer.returned[kind]);
+  });
+}
+
 function Dock({ keeper }: { keeper: SessionKeeper }) {
   const session = keeper.store.value;
   const composing = composerOf(keeper.id);
@@ -120,6 +142,10 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
     // Whoever says something wants to see what becomes of it.
     composing.onSent = () => toNewest(session);
   }, [composing, session]);
+  useEffect(
+    () => (session === null ? undefined : effect(() => returnLeftOver(session, composing))),
+    [composing, session],
+  );
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "Escape" || event.defaultPrevented || listShown.peek()) return;
@@ -136,6 +162,7 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
         {session === null ? null : (
           <ApprovalRequests
             session={session}
+            isDraftEmpty={() => composing.isEmpty}
             show={(approval) => <AskedArguments approval={approval} sessionId={session.id} />}
           />
         )}

@@ -1,6 +1,7 @@
 /** No session is open: the next one begins with what is said here. */
 
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { Composer } from "../composer/composer";
 import { composerOf } from "../composer/composers";
 import { userName } from "../login/login_state";
@@ -20,6 +21,8 @@ import { ListButton } from "./header";
 
 export function StartScreen() {
   const configuration = setup.value;
+  /** While the page loads, a person may have gone elsewhere before the start is drawn in its final form. */
+  const loading = useRef(configuration === null);
   return (
     <>
       <header class="header is-narrow">
@@ -28,13 +31,13 @@ export function StartScreen() {
         </div>
       </header>
       {configuration?.configured ? (
-        <Start />
+        <Start takesFocus={!loading.current} />
       ) : (
         <>
           {configuration === null ? <div class="layout-centre" /> : <Welcome />}
           <div class="footer">
             <div class="footer-column">
-              <FirstMessage />
+              <FirstMessage takesFocus={true} />
             </div>
           </div>
         </>
@@ -43,8 +46,16 @@ export function StartScreen() {
   );
 }
 
-function FirstMessage() {
-  return <Composer composing={composerOf(null)} running={false} stopping={false} onStop={() => undefined} />;
+function FirstMessage({ takesFocus }: { takesFocus: boolean }) {
+  return (
+    <Composer
+      composing={composerOf(null)}
+      running={false}
+      stopping={false}
+      onStop={() => undefined}
+      takesFocus={takesFocus}
+    />
+  );
 }
 
 function change(changes: ChosenSettings): void {
@@ -53,7 +64,7 @@ function change(changes: ChosenSettings): void {
   opening.value = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "" && value !== null));
 }
 
-function Start() {
+function Start({ takesFocus }: { takesFocus: boolean }) {
   const more = useSignal(false);
   const chosen = opening.value as ChosenSettings;
   const profile = opening.value.profile ?? profiles.value.profiles[0]?.name ?? null;
@@ -67,7 +78,7 @@ function Start() {
         <p class="text-dim" role="status">
           {readyModel.value === null ? "" : texts.setup.ready(readyModel.value)}
         </p>
-        <FirstMessage />
+        <FirstMessage takesFocus={takesFocus} />
         <div class="start-screen-chips">
           <ModelChip chosen={chosen} onChange={change} />
           <FolderChip chosen={chosen} onChange={change} />

@@ -38,6 +38,7 @@ export function SearchDialog({ commands, onClose }: Props) {
       <div class="search-dialog-field">
         <input
           type="search"
+          dir="auto"
           aria-label={texts.search.label}
           placeholder={texts.search.placeholder}
           value={words}
@@ -67,7 +68,7 @@ export function SearchDialog({ commands, onClose }: Props) {
             <li key={command.name}>
               <button type="button" onClick={() => carryOut(command)} onKeyDown={step}>
                 <span class="search-dialog-hit">
-                  <span>{command.name}</span>
+                  <span dir="auto">{command.name}</span>
                   {command.keys === undefined ? null : <kbd aria-hidden="true">{command.keys}</kbd>}
                 </span>
               </button>
@@ -89,12 +90,12 @@ export function SearchDialog({ commands, onClose }: Props) {
           <li key={`${hit.session.session_id} ${hit.seq}`}>
             <button type="button" onClick={() => open(hit)} onKeyDown={step}>
               <span class="search-dialog-hit">
-                <b>{hit.session.title || texts.list.untitled}</b>
+                <b dir="auto">{hit.session.title || texts.list.untitled}</b>
                 <small>
                   {texts.search.kinds[hit.kind]} · {fullTime(hit.at)}
                 </small>
               </span>
-              <span class="search-dialog-snippet">
+              <span class="search-dialog-snippet" dir="auto">
                 {hit.snippet.map((part, index) => (part.found ? <mark key={index}>{part.text}</mark> : part.text))}
               </span>
             </button>

@@ -7,9 +7,7 @@
 import * as keryx from "../api/client";
 import type { MessagePage, SessionPage, View } from "../api/types";
 import { readRoute, readToken } from "../navigation/address";
-
-/** Rows of the transcript that a session begins with. */
-export const FIRST_PAGE = 50;
+import { FIRST_PAGE } from "./first_paths";
 
 /** A session as it is opened: all that the view stands for is in the page, as far back as it goes. */
 export interface SessionBeginning {
@@ -18,13 +16,22 @@ export interface SessionBeginning {
 }
 
 let list: Promise<SessionPage> | null = null;
-let session: { readonly id: string; readonly beginning: Promise<SessionBeginning> } | null = null;
+let session: {
+  readonly id: string;
+  readonly beginning: Promise<SessionBeginning>;
+  /** The same, once it has come. */
+  ready: SessionBeginning | null;
+} | null = null;
 
 /** Whoever has no link is most likely logged in. */
 export function prefetch(): void {
   if (readToken() !== null) return;
   const { session: id } = readRoute();
-  if (id !== null) session = { id, beginning: withoutRejection(loadBeginning(id)) };
+  if (id !== null) {
+    const prefetched = { id, beginning: withoutRejection(loadBeginning(id)), ready: null as SessionBeginning | null };
+    void prefetched.beginning.then((ready) => (prefetched.ready = ready)).catch(() => undefined);
+    session = prefetched;
+  }
   list = withoutRejection(keryx.listSessions(null, false));
 }
 
@@ -32,6 +39,14 @@ export function firstSessions(): Promise<SessionPage> {
   const answer = list ?? keryx.listSessions(null, false);
   list = null;
   return answer;
+}
+
+/** What has come by now, so that it can be drawn at once; null if there is nothing to draw yet. */
+export function readyBeginning(id: string): SessionBeginning | null {
+  if (session?.id !== id || session.ready === null) return null;
+  const { ready } = session;
+  session = null;
+  return ready;
 }
 
 export async function beginningOf(id: string, signal: AbortSignal): Promise<SessionBeginning> {

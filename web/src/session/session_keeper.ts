@@ -6,8 +6,9 @@ import { type Connection, EventStream } from "../api/event_stream";
 import { asProblem, Problem } from "../api/problem";
 import { keepStream, releaseStream } from "../api/tab_presence";
 import type { SessionEvent } from "../api/types";
+import { firstFramesPast } from "../ui/first_frames";
 import { fromView } from "./from_view";
-import { beginningOf } from "./prefetch";
+import { beginningOf, readyBeginning, type SessionBeginning } from "./prefetch";
 import { SessionStore } from "./session_store";
 
 export class SessionKeeper {
@@ -18,7 +19,9 @@ export class SessionKeeper {
   private stream: EventStream | null = null;
 
   constructor(readonly id: string) {
-    void this.load();
+    const ready = readyBeginning(id);
+    if (ready === null) void this.load();
+    else this.show(ready);
   }
 
   close(): void {
@@ -29,14 +32,20 @@ export class SessionKeeper {
   private async load(): Promise<void> {
     const { signal: abort } = this.loading;
     try {
-      const { view, page } = await beginningOf(this.id, abort);
-      const session = new SessionStore(fromView(view, page), view.draft);
-      this.store.value = session;
-      this.follow(session);
-      if (session.head.older.peek() !== null) void session.loadPlan();
+      this.show(await beginningOf(this.id, abort));
     } catch (error) {
       if (!abort.aborted) this.problem.value = asProblem(error);
     }
+  }
+
+  private show({ view, page }: SessionBeginning): void {
+    const session = new SessionStore(fromView(view, page), view.draft);
+    this.store.value = session;
+    void firstFramesPast().then(() => {
+      if (this.loading.signal.aborted) return;
+      this.follow(session);
+      if (session.head.older.peek() !== null) void session.loadPlan();
+    });
   }
 
   /** The last word of a session that was deleted, here or elsewhere. */

@@ -44,7 +44,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }) {
             type="file"
             class="session-dialogs-file"
             aria-label={words.file}
-            accept=".json,.jsonl,.ndjson,application/json"
+            accept=".json,.jsonl,.ndjson,.zip,application/json"
             onChange={(event) => {
               setProblem(null);
               setFile(event.currentTarget.files?.[0] ?? null);

@@ -106,6 +106,7 @@ function NewTag({ onAdd }: { onAdd: (name: string) => void }) {
     >
       <input
         ref={field}
+        dir="auto"
         aria-label={texts.tags.label}
         placeholder={texts.tags.label}
         maxLength={LONGEST_TAG}

@@ -34,7 +34,7 @@ export function FolderView({ folder, shown }: { folder: Folder; shown: () => rea
       {open ? (
         <ul>
           {ids.map((id) => (
-            <SessionItem key={id} id={id} shown={shown} />
+            <SessionItem key={id} id={id} folder={key} shown={shown} />
           ))}
         </ul>
       ) : null}

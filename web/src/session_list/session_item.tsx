@@ -1,6 +1,6 @@
 /** One session of the list: what it is doing, what can be done with it, and its box while several are selected. */
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
 import type { SessionSummary, SettingsChanges } from "../api/types";
@@ -12,44 +12,54 @@ import { Button } from "../ui/button";
 import { minute } from "../ui/clock";
 import { Dialog } from "../ui/dialog";
 import { attempt } from "../ui/notice";
+import { act, actionOf, rowOf } from "./row_actions";
 import { select, selected, selecting, startSelecting } from "./selection";
 import { sessions } from "./sessions";
 
 interface Props {
   id: string;
+  /** The key of the folder that it is shown in; null: it is a row of the days. */
+  folder: string | null;
   /** All rows that are now shown, in their order: a range goes over them. */
   shown: () => readonly string[];
 }
 
-export function SessionItem({ id, shown }: Props) {
-  const [doing, setDoing] = useState<"nothing" | "choosing" | "renaming" | "deleting">("nothing");
+export function SessionItem({ id, folder, shown }: Props) {
+  const row = rowOf(id, folder);
+  const action = actionOf(row);
+  const done = (): void => act(row, null);
   const summary = sessions.summary(id)?.value;
   if (summary === undefined) return null;
   const title = summary.title || texts.list.untitled;
   const on = route.value.session === id;
   if (selecting.value) return <Choice summary={summary} title={title} shown={shown} />;
   const change = (changes: SettingsChanges): void => {
-    setDoing("nothing");
+    done();
     void attempt(() => keryx.changeSession(id, changes));
   };
+  const rename = async (next: string | null): Promise<void> => {
+    if (next === null || (await attempt(() => keryx.changeSession(id, { title: next })))) done();
+  };
   const show = (dialog: SessionDialog): void => {
-    setDoing("nothing");
+    done();
     sessionDialog.value = dialog;
   };
   return (
     <li
       class={on ? "session-list-item is-current" : "session-list-item"}
       onKeyDown={(event) => {
-        if (event.key !== "Escape" || doing !== "choosing") return;
+        if (event.key !== "Escape" || action?.kind !== "choosing") return;
         event.preventDefault();
         event.stopPropagation();
-        setDoing("nothing");
+        done();
       }}
     >
-      {doing === "renaming" ? (
+      {action?.kind === "renaming" ? (
         <Rename
           title={summary.title}
-          onDone={(next) => (next === null ? setDoing("nothing") : change({ title: next }))}
+          text={action.title}
+          onText={(text) => act(row, { kind: "renaming", title: text })}
+          onDone={(next) => void rename(next)}
         />
       ) : (
         <>
@@ -66,22 +76,24 @@ export function SessionItem({ id, shown }: Props) {
             <Dot summary={summary} />
             <b dir="auto">{title}</b>
             <When summary={summary} />
-            <small class="session-list-about">{about(summary)}</small>
+            <small class="session-list-about" dir="auto">
+              {about(summary)}
+            </small>
           </button>
           <button
             type="button"
             class="button-quiet session-list-dots"
-            aria-expanded={doing === "choosing"}
+            aria-expanded={action?.kind === "choosing"}
             aria-label={texts.list.actions(title)}
-            onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
+            onClick={() => act(row, action?.kind === "choosing" ? null : { kind: "choosing" })}
           >
             ⋯
           </button>
         </>
       )}
-      {doing === "choosing" ? (
+      {action?.kind === "choosing" ? (
         <div class="session-list-choices">
-          <Button kind="quiet" onClick={() => setDoing("renaming")}>
+          <Button kind="quiet" onClick={() => act(row, { kind: "renaming", title: summary.title })}>
             {texts.list.rename}
           </Button>
           <Button kind="quiet" onClick={() => change({ pinned: !summary.pinned })}>
@@ -90,7 +102,7 @@ export function SessionItem({ id, shown }: Props) {
           <Button kind="quiet" onClick={() => show({ kind: "tags", ids: [id] })}>
             {texts.list.tags}
           </Button>
-          <Button kind="quiet" onClick={() => void duplicate(id, title).then(() => setDoing("nothing"))}>
+          <Button kind="quiet" onClick={() => void duplicate(id, title).then(done)}>
             {texts.list.duplicate}
           </Button>
           <Button kind="quiet" onClick={() => show({ kind: "export", ids: [id] })}>
@@ -102,12 +114,12 @@ export function SessionItem({ id, shown }: Props) {
           <Button kind="quiet" onClick={() => change({ archived: !summary.archived })}>
             {summary.archived ? texts.list.unarchive : texts.list.archive}
           </Button>
-          <Button kind="quiet" onClick={() => setDoing("deleting")}>
+          <Button kind="quiet" onClick={() => act(row, { kind: "deleting" })}>
             {texts.list.delete}
           </Button>
         </div>
       ) : null}
-      {doing === "deleting" ? <Deletion id={id} title={title} onClose={() => setDoing("nothing")} /> : null}
+      {action?.kind === "deleting" ? <Deletion id={id} title={title} onClose={done} /> : null}
     </li>
   );
 }
@@ -128,7 +140,9 @@ function Choice({ summary, title, shown }: { summary: SessionSummary; title: str
         <span class={on ? "session-list-check is-on" : "session-list-check"} aria-hidden="true" />
         <b dir="auto">{title}</b>
         <When summary={summary} />
-        <small class="session-list-about">{about(summary)}</small>
+        <small class="session-list-about" dir="auto">
+          {about(summary)}
+        </small>
       </button>
     </li>
   );
@@ -165,8 +179,17 @@ function When({ summary }: { summary: SessionSummary }) {
   return <small>{fresh ? texts.list.now : clockTime(changed_at)}</small>;
 }
 
-function Rename({ title, onDone }: { title: string; onDone: (title: string | null) => void }) {
-  const [text, setText] = useState(title);
+interface RenameProps {
+  title: string;
+  /** What is typed so far. */
+  text: string;
+  onText: (text: string) => void;
+  onDone: (title: string | null) => void;
+}
+
+function Rename({ title, text, onText, onDone }: RenameProps) {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <form
       class="session-list-rename"
@@ -176,10 +199,11 @@ function Rename({ title, onDone }: { title: string; onDone: (title: string | nul
       }}
     >
       <input
+        dir="auto"
         aria-label={texts.list.title}
         value={text}
-        ref={(field) => field?.focus()}
-        onInput={(event) => setText(event.currentTarget.value)}
+        ref={field}
+        onInput={(event) => onText(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== "Escape") return;
           event.preventDefault();
@@ -193,8 +217,9 @@ function Rename({ title, onDone }: { title: string; onDone: (title: string | nul
 
 function Deletion({ id, title, onClose }: { id: string; title: string; onClose: () => void }) {
   const remove = async (): Promise<void> => {
-    if (!(await attempt(() => keryx.deleteSession(id)))) return onClose();
-    sessions.forget(id);
+    if (await attempt(() => keryx.deleteSession(id))) sessions.forget(id);
+    // A session that is imported may have the id of one that was deleted.
+    onClose();
   };
   return (
     <Dialog title={texts.deletion.title} onClose={onClose}>

@@ -142,7 +142,7 @@ function GroupView({ group }: { group: Group }) {
       <h2 id={id}>{groupName(group)}</h2>
       <ul>
         {group.ids.map((sessionId) => (
-          <SessionItem key={sessionId} id={sessionId} shown={shownSessions} />
+          <SessionItem key={sessionId} id={sessionId} folder={null} shown={shownSessions} />
         ))}
       </ul>
     </section>

@@ -1,5 +1,6 @@
 /** What a session works with: shown to be changed, one field each. */
 
+import { useState } from "preact/hooks";
 import type { ApprovalMode, SettingsChanges } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { lookForModels, offeredModels } from "../setup/setup_state";
@@ -59,19 +60,26 @@ export function MoreSettings(props: Props) {
 
 export function FolderField({ chosen, onChange, focused }: Omit<Props, "profile"> & { focused?: boolean }) {
   const { workspaces, workspace } = profiles.value;
+  // What is being typed: the field may be drawn again meanwhile, for example when the list of folders comes.
+  const [typed, setTyped] = useState<string | null>(null);
   return (
     <>
       <input
         id={FOLDER}
+        dir="auto"
         list="workspaces"
         aria-label={texts.settings.workspace}
-        value={chosen.workspace ?? ""}
+        value={typed ?? chosen.workspace ?? ""}
         placeholder={workspace}
         spellcheck={false}
         ref={(field) => {
           if (focused && field !== null && document.activeElement !== field) field.focus();
         }}
-        onChange={(event) => onChange({ workspace: event.currentTarget.value })}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onChange={(event) => {
+          setTyped(null);
+          onChange({ workspace: event.currentTarget.value });
+        }}
       />
       <datalist id="workspaces">
         {workspaces.map((path) => (

@@ -32,11 +32,11 @@ function ConflictBox({ conflict }: { conflict: Conflict }) {
       <dl>
         <dt>{words.conflict.theirs}</dt>
         <dd>
-          <code>{asText(conflict.theirs)}</code>
+          <code dir="auto">{asText(conflict.theirs)}</code>
         </dd>
         <dt>{words.conflict.yours}</dt>
         <dd>
-          <code>{asText(conflict.value)}</code>
+          <code dir="auto">{asText(conflict.value)}</code>
         </dd>
       </dl>
       <div class="layout-buttons">

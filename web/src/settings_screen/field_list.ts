@@ -45,6 +45,7 @@ const BY_FRONT_END: readonly FieldName[] = [
   "profiles.default.toolsets.cli",
   "profiles.default.toolsets.gateway",
   "profiles.default.toolsets.program",
+  "profiles.default.toolsets.api",
 ];
 const LIMITS: readonly FieldName[] = [
   "limits.cost_per_turn",

@@ -1,6 +1,6 @@
 /** A setting that is a list: each entry can be removed, an ordered one moved, a new one added. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { configuration as words } from "../texts/configuration";
 import { Button } from "../ui/button";
 
@@ -17,11 +17,18 @@ interface Props {
 
 export function ListControl({ id, label, items, suggestions, standard, ordered, onChange }: Props) {
   const [text, setText] = useState("");
+  /** What is being added; its text stays until it is in the list, for the change may be refused. */
+  const [added, setAdded] = useState("");
   const add = (): void => {
     const item = text.trim();
-    setText("");
+    setAdded(item);
     if (item !== "" && !items.includes(item)) onChange([...items, item]);
   };
+  useEffect(() => {
+    if (added === "" || !items.includes(added)) return;
+    setAdded("");
+    if (text.trim() === added) setText("");
+  }, [added, items]);
   const moveUp = (index: number): void => {
     const next = [...items];
     next.splice(index - 1, 2, items[index]!, items[index - 1]!);
@@ -33,7 +40,7 @@ export function ListControl({ id, label, items, suggestions, standard, ordered, 
         <ol aria-labelledby={`${id}-label`}>
           {items.map((item, index) => (
             <li key={item}>
-              <code>{item}</code>
+              <code dir="auto">{item}</code>
               {ordered && index > 0 ? (
                 <button
                   type="button"
@@ -65,6 +72,7 @@ export function ListControl({ id, label, items, suggestions, standard, ordered, 
       >
         <input
           id={id}
+          dir="auto"
           autocomplete="off"
           spellcheck={false}
           list={`${id}-list`}

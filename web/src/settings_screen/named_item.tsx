@@ -29,8 +29,10 @@ export function NamedItem({ name, about, buttons, form, onRemove, ...removal }: 
   return (
     <li class="settings-screen-item">
       <div class="settings-screen-item-head">
-        <b>{name}</b>
-        <span class="settings-screen-about">{about}</span>
+        <b dir="auto">{name}</b>
+        <span class="settings-screen-about" dir="auto">
+          {about}
+        </span>
         <span class="layout-buttons">
           {buttons}
           {form === undefined ? null : (

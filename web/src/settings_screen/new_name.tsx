@@ -30,6 +30,7 @@ export function NewName({ label, names, onAdd }: Props) {
         }}
       >
         <input
+          dir="auto"
           aria-label={label}
           placeholder={label}
           autocomplete="off"

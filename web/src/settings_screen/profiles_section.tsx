@@ -124,15 +124,15 @@ function PersonalityForm({ name, onClose }: { name: string; onClose: () => void 
     >
       <label>
         <span>{words.prompt}</span>
-        <textarea name="prompt" rows={4} defaultValue={promptOf(value)} />
+        <textarea name="prompt" dir="auto" rows={4} defaultValue={promptOf(value)} />
       </label>
       <label>
         <span>{words.tone}</span>
-        <input name="tone" defaultValue={part("tone")} />
+        <input name="tone" dir="auto" defaultValue={part("tone")} />
       </label>
       <label>
         <span>{words.style}</span>
-        <input name="style" defaultValue={part("style")} />
+        <input name="style" dir="auto" defaultValue={part("style")} />
       </label>
       {saving.problem === null ? null : <Refusal problem={saving.problem} />}
       <div class="layout-buttons">

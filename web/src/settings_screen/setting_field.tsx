@@ -32,6 +32,7 @@ export function SettingField({ field }: { field: Field }) {
     standard,
     value: valueAt(shown.document, field.path),
     onChange: (value) => void saving.run(() => save([{ path: field.path, value }])),
+    onRefused: saving.clear,
   };
   return (
     <div class="setting-field" data-path={field.path.join(".")}>
@@ -75,6 +76,8 @@ interface ControlProps {
   standard: string;
   value: unknown;
   onChange: (value: unknown) => void;
+  /** Told when what was typed is no value, and so is not saved. */
+  onRefused: () => void;
 }
 
 function Control(props: ControlProps) {
@@ -118,12 +121,13 @@ function Control(props: ControlProps) {
 }
 
 /** What is typed counts when the field is left, or with Enter; what was refused stays to be corrected. */
-function NumberControl({ id, value, standard, onChange }: ControlProps) {
+function NumberControl({ id, value, standard, onChange, onRefused }: ControlProps) {
   const [wrong, setWrong] = useState(false);
   const commit = (text: string): void => {
     const number = Number(text.replaceAll(/[_\s]/g, ""));
     setWrong(Number.isNaN(number));
-    if (!Number.isNaN(number)) onChange(text.trim() === "" ? undefined : number);
+    if (Number.isNaN(number)) onRefused();
+    else onChange(text.trim() === "" ? undefined : number);
   };
   return (
     <>
@@ -154,6 +158,7 @@ function TextControl({ id, field, value, standard, onChange }: ControlProps) {
       <input
         id={id}
         key={String(value)}
+        dir="auto"
         autocomplete="off"
         spellcheck={false}
         placeholder={standard}

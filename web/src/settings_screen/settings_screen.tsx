@@ -83,6 +83,7 @@ export function SettingsScreen({ section }: { section: string }) {
         {isOwner ? (
           <input
             type="search"
+            dir="auto"
             aria-label={words.search}
             placeholder={words.search}
             value={query}

@@ -1,12 +1,20 @@
 /** The skills, where each comes from, and those that cannot be used, with the reason. */
 
 import * as keryx from "../api/client";
+import type * as wire from "../api/wire";
 import { texts } from "../texts";
 import { configuration } from "../texts/configuration";
 import { Refusal } from "../ui/refusal";
 import { useRequest } from "../ui/use_request";
 
 const words = configuration.skills;
+
+const origin = ({ workspace, profile }: wire.SkillEntry): string => {
+  if (workspace !== null) {
+    return words.from(workspace);
+  }
+  return profile === null ? words.own : words.ofProfile(profile);
+};
 
 export function SkillsSection() {
   const { value, problem } = useRequest(() => keryx.skills(), []);
@@ -20,10 +28,10 @@ export function SkillsSection() {
         {value.skills.map((skill) => (
           <li key={skill.folder} class="settings-screen-item">
             <div class="settings-screen-item-head">
-              <b>{skill.name}</b>
+              <b dir="auto">{skill.name}</b>
               <span class="settings-screen-about">
-                <span>{skill.description}</span>
-                <span>{skill.workspace === null ? words.own : words.from(skill.workspace)}</span>
+                <span dir="auto">{skill.description}</span>
+                <span>{origin(skill)}</span>
               </span>
             </div>
           </li>

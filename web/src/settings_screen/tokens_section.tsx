@@ -69,6 +69,7 @@ function NewToken({ onCreated }: { onCreated: () => void }) {
         }}
       >
         <input
+          dir="auto"
           aria-label={words.for}
           placeholder={words.for}
           maxLength={64}

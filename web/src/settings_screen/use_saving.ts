@@ -1,6 +1,6 @@
 /** A change under way: whether it is being saved, was saved, or was refused. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/problem";
 
 export interface Saving {
@@ -8,23 +8,36 @@ export interface Saving {
   readonly problem: Problem | null;
   /** True: it was done. */
   readonly run: (action: () => Promise<unknown>) => Promise<boolean>;
+  /** Something else stands in the field now: what became of the last change is not said any more. */
+  readonly clear: () => void;
 }
 
 export function useSaving(): Saving {
   const [state, setState] = useState<Saving["state"]>("idle");
   const [problem, setProblem] = useState<Problem | null>(null);
+  /** The last change: what becomes of an earlier one is not said. */
+  const last = useRef(0);
   const run = async (action: () => Promise<unknown>): Promise<boolean> => {
-    setState("saving");
-    setProblem(null);
+    const number = ++last.current;
+    const end = (next: Saving["state"], trouble: Problem | null): void => {
+      if (number !== last.current) return;
+      setState(next);
+      setProblem(trouble);
+    };
+    end("saving", null);
     try {
       const done = (await action()) !== false;
-      setState(done ? "saved" : "idle");
+      end(done ? "saved" : "idle", null);
       return done;
     } catch (error) {
-      setProblem(asProblem(error));
-      setState("idle");
+      end("idle", asProblem(error));
       return false;
     }
   };
-  return { state, problem, run };
+  const clear = (): void => {
+    last.current += 1;
+    setState("idle");
+    setProblem(null);
+  };
+  return { state, problem, run, clear };
 }

@@ -30,7 +30,13 @@ export const composer = {
   tooLong: (length: number, most: number): string =>
     `Your message has ${wholeNumber(length)} characters, and ${wholeNumber(most)} is the most.`,
   tooLongHint: "Attach the text as a file instead",
+  tooLongHere: "Shorten it, or attach the text to a message as a file",
   attachText: "Attach as a file",
+  /** Text that was typed elsewhere and is in the message box now. */
+  returned: {
+    queued: "The message that you were editing was sent or removed before you saved it. Your text is here.",
+    answer: "The question is closed. Your answer to it is here.",
+  },
   size: bytes,
 };
 
@@ -110,7 +116,9 @@ export const steer = {
 export const queue = {
   stopping: {
     title: (count: number): string =>
-      count === 1 ? "Stop. And the queued message?" : `Stop. And the ${count} queued messages?`,
+      count === 1
+        ? "Stop the turn. Send the queued message afterwards?"
+        : `Stop the turn. Send the ${count} queued messages afterwards?`,
     goOn: (count: number): string => (count === 1 ? "Stop, then send it" : "Stop, then send them"),
     stopAll: "Stop and clear the queue",
   },
@@ -122,6 +130,7 @@ export const queue = {
   down: "Move down",
   remove: "Remove",
   text: "Queued message",
+  notSaved: "Your change was not saved.",
   action: (action: string, text: string): string => `${action}: ${text.slice(0, 40)}`,
   attachments: (count: number): string => plural(count, "file"),
 };

@@ -47,7 +47,7 @@ const fields = {
   },
   "profiles.default.toolsets.web": {
     label: "Tools on the page",
-    help: "Tools of new sessions on this page and the API.",
+    help: "Tools of new sessions on this page and over /api.",
   },
   "profiles.default.toolsets.cli": {
     label: "Tools in the terminal",
@@ -55,6 +55,10 @@ const fields = {
   },
   "profiles.default.toolsets.gateway": { label: "Tools in chats", help: "Tools of new sessions on chat platforms." },
   "profiles.default.toolsets.program": { label: "Tools of programs", help: "Tools of new sessions of the library." },
+  "profiles.default.toolsets.api": {
+    label: "Tools of the API",
+    help: "Tools of answers to OpenAI clients, at /v1.",
+  },
   confinement: {
     label: "Confinement",
     help: "Whether commands run in a sandbox that hides your files and the network.",
@@ -293,6 +297,7 @@ const english = {
     none: (folder: string): string => `No skills yet. Put folders with a SKILL.md into ${folder}.`,
     own: "Yours",
     from: (workspace: string): string => `From ${workspace}`,
+    ofProfile: (profile: string): string => `Only in the profile ${profile}`,
     broken: "Skills that cannot be used",
   },
   users: {

@@ -8,7 +8,8 @@ export const inspector = {
   hide: "Hide inspector",
   tabs: { call: "Call", files: "Files", changes: "Changes", context: "Context" },
   call: {
-    none: "Select a call to see its details: click its bar in the transcript.",
+    newest: "This is the newest call. To see another one, click its bar in the transcript.",
+    none: "There are no calls here yet.",
     notLoaded: "This call is not loaded. Scroll to it in the transcript.",
     tool: "Tool",
     state: "State",

@@ -59,7 +59,8 @@ export const transcript = {
   label: "Transcript",
   loadingEarlier: "Loading earlier messages…",
   /** On paper only. */
-  notPrinted: "Earlier messages are not printed.",
+  notPrinted:
+    "Earlier messages are not printed. Press Ctrl+P in the session to print more of them, or export it as HTML and print that file.",
   earlierPart: "Earlier messages",
   latest: "Jump to latest",
   searchResult: "Search result",
@@ -94,7 +95,7 @@ export const reply = {
   regenerate: "Regenerate",
   tryAgain: "Try again",
   with: "with…",
-  otherWays: "Regenerate another way",
+  otherWays: "Regenerate with…",
   models: "With model",
   elsewhere: "Elsewhere",
   inFork: "In a fork",

@@ -31,6 +31,8 @@ export const english = {
   toolHint: (time: number): string => `${seconds(time)} of tool time`,
   failed: "Failed calls",
   failedHint: (share: string): string => `${share} of all calls did not complete`,
+  failedTurns: "Failed turns",
+  failedTurnsHint: (turns: number): string => `of ${plural(turns, "turn")}`,
   requests: "Requests",
   input: "Input",
   uncached: "Input, not cached",

@@ -83,7 +83,9 @@ function Line({ line, axis, session, name, isAgent }: LineProps) {
   const words = (
     <>
       <b>{tool}</b>
-      <span class="call-line-argument">{line.preview}</span>
+      <span class="call-line-argument" dir="auto">
+        {line.preview}
+      </span>
       {count ? <span class="nested-calls-count">{count}</span> : null}
     </>
   );
@@ -201,7 +203,9 @@ function One({ one, number, line, axis, session, isAgent }: OneProps) {
   const words = (
     <>
       <span class="nested-calls-at">{number}</span>
-      <span class="call-line-argument">{one.preview}</span>
+      <span class="call-line-argument" dir="auto">
+        {one.preview}
+      </span>
     </>
   );
   return (

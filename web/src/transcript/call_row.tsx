@@ -35,7 +35,10 @@ export function CallView({ session, id, axis, isOwn = false }: Props) {
     <div class={`call-row is-${tone(call)}`} role="group" aria-label={call.tool}>
       <div class={isChosen(id).value ? "call-line is-selected" : "call-line"}>
         <Disclosure open={open}>
-          <b>{call.tool}</b> <span class="call-line-argument">{shown}</span>
+          <b>{call.tool}</b>{" "}
+          <span class="call-line-argument" dir="auto">
+            {shown}
+          </span>
         </Disclosure>
         <Standing call={call} />
         <Lane call={call} axis={axis} />
@@ -68,7 +71,11 @@ export function CallView({ session, id, axis, isOwn = false }: Props) {
 /** The end of what it prints, so that a running command is seen to run. */
 function LastLines({ text }: { text: string }) {
   const lines = text.trimEnd().slice(-2_000).split("\n").slice(-3);
-  return <pre class="call-row-output">{lines.join("\n")}</pre>;
+  return (
+    <pre class="call-row-output" dir="auto">
+      {lines.join("\n")}
+    </pre>
+  );
 }
 
 /** The bar, which leads to all there is to know of the call. */

@@ -1,6 +1,7 @@
 /**
  * The transcript on paper: all of its rows, not only those in view. Ctrl+P loads the earlier ones
- * first; a browser that prints by its own menu gets those that are loaded.
+ * first. A browser that prints by its own menu waits for nothing: it gets those that are loaded, and a
+ * line that says how to print the others.
  */
 
 import { useEffect } from "preact/hooks";

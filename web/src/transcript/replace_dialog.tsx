@@ -6,24 +6,26 @@ import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
 import { Refusal } from "../ui/refusal";
-import { type Replacement, sendReplacement, undecided } from "./replacing";
+import { sendReplacement, type UndecidedReplacement, undecided } from "./replacing";
 
 export function ReplaceDialog() {
   const replacement = undecided.value;
   return replacement === null ? null : <Asking key={replacement.turnId} replacement={replacement} />;
 }
 
-function Asking({ replacement }: { replacement: Replacement }) {
+function Asking({ replacement }: { replacement: UndecidedReplacement }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  const close = (): void => {
+  const decide = (isSent: boolean): void => {
     undecided.value = null;
+    replacement.onDecided(isSent);
   };
+  const close = (): void => decide(false);
   const send = async (revert: boolean): Promise<void> => {
     setBusy(true);
     try {
       await sendReplacement(replacement, revert);
-      close();
+      decide(true);
     } catch (error) {
       setProblem(asProblem(error));
       setBusy(false);
@@ -36,7 +38,9 @@ function Asking({ replacement }: { replacement: Replacement }) {
       <p>{words.body(replacement.paths.length)}</p>
       <ul class="replace-dialog-paths">
         {replacement.paths.map((path) => (
-          <li key={path}>{path}</li>
+          <li key={path} dir="auto">
+            {path}
+          </li>
         ))}
       </ul>
       {problem === null ? null : <Refusal problem={problem} lead={words.refused} />}

@@ -14,24 +14,43 @@ export interface Replacement {
   readonly content: DraftContent;
   /** Files that the turns changed which make room. */
   readonly paths: readonly string[];
+  /** Tries of the same have the same. */
+  readonly key: string;
+}
+
+/** One that waits for the person to decide about the files. */
+export interface UndecidedReplacement extends Replacement {
+  /** Told once whether it was sent, or given up. */
+  readonly onDecided: (isSent: boolean) => void;
 }
 
 /** What waits for a person to say what becomes of the files. */
-export const undecided = signal<Replacement | null>(null);
+export const undecided = signal<UndecidedReplacement | null>(null);
 
-/** Sends it at once if no file is concerned; else the person is asked first. */
-export async function replaceTurn(session: SessionStore, turnId: string, content: DraftContent): Promise<void> {
-  await attempt(async () => {
-    const paths = await changedPaths(session, turnId);
-    const replacement = { session, turnId, content, paths };
-    if (paths.length > 0) undecided.value = replacement;
-    else await sendReplacement(replacement, false);
+/**
+ * Sends it at once if no file is concerned; else the person is asked first. False: the person has given it
+ * up. Throws if it could not be sent.
+ */
+export async function replaceTurn(
+  session: SessionStore,
+  turnId: string,
+  content: DraftContent,
+  key = newKey(),
+): Promise<boolean> {
+  const paths = await changedPaths(session, turnId);
+  const replacement = { session, turnId, content, paths, key };
+  if (paths.length === 0) {
+    await sendReplacement(replacement, false);
+    return true;
+  }
+  return new Promise((onDecided) => {
+    undecided.value = { ...replacement, onDecided };
   });
 }
 
 export async function sendReplacement(replacement: Replacement, revert: boolean): Promise<void> {
-  const { session, turnId, content } = replacement;
-  await keryx.send(session.id, { ...messageOf(content), replaces: turnId, revert });
+  const { session, turnId, content, key } = replacement;
+  await keryx.send(session.id, { ...messageOf(content, key), replaces: turnId, revert });
   session.toNewest();
 }
 
@@ -40,13 +59,13 @@ export async function replaceInFork(session: SessionStore, turnId: string, conte
   await attempt(async () => {
     const id = newSessionId();
     await keryx.fork(session.id, turnId, id);
-    await keryx.send(id, { ...messageOf(content), replaces: turnId });
+    await keryx.send(id, { ...messageOf(content, newKey()), replaces: turnId });
     go(id);
   });
 }
 
-function messageOf({ text, attachments }: DraftContent) {
-  return { text, attachments: [...attachments], mode: "queue" as const, key: newKey() };
+function messageOf({ text, attachments }: DraftContent, key: string) {
+  return { text, attachments: [...attachments], mode: "queue" as const, key };
 }
 
 async function changedPaths(session: SessionStore, turnId: string): Promise<readonly string[]> {

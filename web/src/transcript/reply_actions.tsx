@@ -1,7 +1,7 @@
 /** Below an answer: which of several it is, and what can be done with it. */
 
 import { computed } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { saidIn } from "../composer/said_before";
 import { models } from "../session/choices";
@@ -52,7 +52,7 @@ function Actions({ session, turn, isFailed }: { session: SessionStore; turn: End
   const words = texts.reply;
   const regenerate = (): void => {
     const said = saidIn(session, turnId);
-    if (said !== null) void replaceTurn(session, turnId, said);
+    if (said !== null) void attempt(() => replaceTurn(session, turnId, said));
   };
   return (
     <div class={turn.isLast ? "reply-actions is-last" : "reply-actions"} role="group" aria-label={words.actions}>
@@ -106,7 +106,6 @@ function Variants({ session, turn, disabled }: { session: SessionStore; turn: En
 
 /** With another model, which the session then keeps, or in a fork. */
 function OtherWays({ session, turnId, disabled }: { session: SessionStore; turnId: string; disabled: boolean }) {
-  const words = texts.reply;
   const now = session.head.settings.value.model;
   const choose = (way: string): void => {
     const said = saidIn(session, turnId);
@@ -118,20 +117,41 @@ function OtherWays({ session, turnId, disabled }: { session: SessionStore; turnI
         await replaceTurn(session, turnId, said);
       });
   };
+  return <ModelSelect disabled={disabled} onChoose={choose} />;
+}
+
+/**
+ * A button that becomes a list when it is pressed. Each row with a list of its own would hold an element for
+ * every model, and the browser's layout holds on to rows with a list after they have left the page.
+ */
+function ModelSelect({ disabled, onChoose }: { disabled: boolean; onChoose: (way: string) => void }) {
+  const words = texts.reply;
+  const [open, setOpen] = useState(false);
+  if (!open)
+    return (
+      <button
+        type="button"
+        class="button-quiet"
+        aria-label={words.otherWays}
+        title={words.otherWays}
+        disabled={disabled}
+        onClick={() => setOpen(true)}
+      >
+        {words.with}
+      </button>
+    );
   return (
     <select
       class="reply-actions-ways"
       aria-label={words.otherWays}
-      title={words.otherWays}
-      disabled={disabled}
-      value=""
+      ref={showList}
+      onBlur={() => setOpen(false)}
       onChange={(event) => {
-        const { value } = event.currentTarget;
-        event.currentTarget.value = "";
-        choose(value);
+        setOpen(false);
+        onChoose(event.currentTarget.value);
       }}
     >
-      <option value="" disabled hidden>
+      <option value="" disabled hidden selected>
         {words.with}
       </option>
       <optgroup label={words.models}>
@@ -146,6 +166,12 @@ function OtherWays({ session, turnId, disabled }: { session: SessionStore; turnI
       </optgroup>
     </select>
   );
+}
+
+/** A browser that cannot open a list by itself shows it closed, with the focus on it. */
+function showList(list: HTMLSelectElement | null): void {
+  list?.focus();
+  list?.showPicker?.();
 }
 
 function ReadAloud({ turnId, text }: { turnId: string; text: string }) {

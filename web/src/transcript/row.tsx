@@ -1,10 +1,12 @@
 /** One row of the transcript, whatever it is. */
 
+import { computed } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { serverTime } from "../api/server_clock";
 import { AttachmentView } from "../calls/attachment";
 import type { Compacted, EndRow, MessageRow, Note, NoteRow, Row } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
+import { textName, unsavedTexts } from "../session/unsaved_texts";
 import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
 import { axisOf } from "../timeline/axis";
@@ -13,6 +15,7 @@ import { second } from "../ui/clock";
 import { Copy } from "../ui/code";
 import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
+import { canShowTimes } from "../ui/first_times";
 import { SummaryText } from "../ui/summary_text";
 import { CallView } from "./call_row";
 import { MessageEditor } from "./message_editor";
@@ -58,15 +61,21 @@ function OwnCall({ session, id }: { session: SessionStore; id: string }) {
 
 function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
   const steered = row.mode === "steer";
-  const editing = disclosureOf(`edit ${row.key}`);
-  if (editing.value && row.turnId !== null) {
-    return <MessageEditor session={session} row={row} onDone={() => (editing.value = false)} />;
+  const { turnId } = row;
+  const place = useRef<HTMLDivElement>(null);
+  const edited = useMemo(
+    () => computed(() => turnId !== null && unsavedTexts(session.id).get(textName.edited(turnId)) !== undefined),
+    [session, turnId],
+  );
+  if (edited.value && !steered) {
+    const back = (): void => void requestAnimationFrame(() => place.current?.querySelector("button")?.focus());
+    return <MessageEditor session={session} row={row} onCancel={back} />;
   }
   const said = (
     <article
       class={steered ? "row-message is-steered" : "row-message"}
       aria-label={texts.transcript.you}
-      title={fullTime(row.at)}
+      title={canShowTimes.value ? fullTime(row.at) : undefined}
     >
       {steered ? <em>{texts.transcript.steered}</em> : null}
       {row.text ? (
@@ -83,9 +92,9 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
       ) : null}
     </article>
   );
-  if (steered || row.turnId === null) return said;
+  if (steered || turnId === null) return said;
   return (
-    <div class="row-turn">
+    <div class="row-turn" ref={place}>
       {said}
       <TurnMenu session={session} row={row} />
     </div>
@@ -101,7 +110,11 @@ function NoteView({ session, row: { note, key, at } }: { session: SessionStore; 
     case "resumed":
       return <p class="row-note">{texts.notes.resumed(note.attempt)}</p>;
     case "warning":
-      return <p class="row-note is-warning">{note.text}</p>;
+      return (
+        <p class="row-note is-warning" dir="auto">
+          {note.text}
+        </p>
+      );
     case "changed":
       return <p class="row-note">{texts.notes.changed({ ...note.changes })}</p>;
     case "compacted":
@@ -141,7 +154,7 @@ function EndView({ row }: { row: EndRow }) {
     return (
       <div class="row-end is-failed" role="group" aria-label={ended.failed()}>
         <b>{texts.error(row.error.kind)}</b>
-        <p>{row.error.message}</p>
+        <p dir="auto">{row.error.message}</p>
         {row.error.hint ? <p class="text-dim">{row.error.hint}</p> : null}
       </div>
     );

@@ -50,8 +50,10 @@ export class Scroller {
   private anchor: { key: string; inset: number } | null = null;
   private lastTop = 0;
   private lastHeight = 0;
-  private viewHeight = 0;
+  /** Until it is measured: never less than it is, and known without a layout. */
+  private viewHeight = innerHeight;
   private margin = 0;
+  private isWidened = false;
   private isWhole = false;
 
   constructor(private readonly list: List) {
@@ -68,12 +70,15 @@ export class Scroller {
   attach(parts: Parts): void {
     this.parts = parts;
     this.observer.observe(parts.box);
+    this.place();
     this.viewHeight = parts.box.clientHeight;
     this.refresh();
     whenIdle(() => this.widen());
   }
 
   private widen(): void {
+    if (this.parts === null) return;
+    this.isWidened = true;
     this.margin = MARGIN;
     this.refresh();
   }
@@ -174,12 +179,13 @@ export class Scroller {
   }
 
   private refresh(): void {
-    if (this.parts === null) return;
     const height = this.viewHeight;
     const end = this.atEnd.peek();
     const top = end ? Math.max(0, this.heights.total - height) : (this.anchorTop() ?? this.lastTop);
     const isEmpty = this.heights.length === 0 || this.isWhole;
-    const from = isEmpty ? 0 : this.heights.at(Math.max(0, top - this.margin));
+    const first = isEmpty ? 0 : this.heights.at(Math.max(0, top - this.margin));
+    // Rows that the first drawing had beyond the view are about to be kept ready anyway.
+    const from = this.isWidened || this.shown.peek().length === 0 ? first : Math.min(first, this.from);
     const last = this.heights.at(top + height + this.margin);
     const to = end || this.isWhole ? this.heights.length : Math.min(this.heights.length, last + 1);
     if (top < NEAR_EDGE) this.list.onNear("first");

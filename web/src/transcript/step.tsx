@@ -5,8 +5,8 @@ import { useMemo } from "preact/hooks";
 import type { Call, StepRow } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
-import { type AlikeCalls, foldAlike } from "../timeline/alike";
 import { type Axis, axisOf } from "../timeline/axis";
+import { type CallGroup, groupCalls } from "../timeline/call_grouping";
 import { Ticks } from "../timeline/lane";
 import { stepNumber } from "../timeline/turns";
 import { Disclosure } from "../ui/disclosure";
@@ -72,10 +72,10 @@ function Calls({ session, step, ids, repliedAt }: CallsProps) {
 function CallRows({ session, step, ids, axis }: Omit<CallsProps, "repliedAt"> & { axis: Axis }) {
   // A text, so that the rows are drawn anew only if they are folded another way.
   const folded = useMemo(
-    () => computed(() => JSON.stringify(foldAlike(ids.flatMap((id) => session.call(id).value ?? [])))),
+    () => computed(() => JSON.stringify(groupCalls(ids.flatMap((id) => session.call(id).value ?? [])))),
     [session, ids],
   ).value;
-  const entries = JSON.parse(folded) as readonly (string | AlikeCalls)[];
+  const entries = JSON.parse(folded) as readonly (string | CallGroup)[];
   // Calls that are not known yet have no row of their own to fold.
   const rows = entries.every((entry) => typeof entry === "string") ? ids : entries;
   return (
@@ -84,26 +84,26 @@ function CallRows({ session, step, ids, axis }: Omit<CallsProps, "repliedAt"> & 
         typeof entry === "string" ? (
           <CallView key={entry} session={session} id={entry} axis={axis} />
         ) : (
-          <AlikeView key={entry.ids[0]} session={session} step={step} alike={entry} axis={axis} />
+          <CallGroupView key={entry.ids[0]} session={session} step={step} group={entry} axis={axis} />
         ),
       )}
     </>
   );
 }
 
-interface AlikeProps {
+interface CallGroupProps {
   session: SessionStore;
   step: string;
-  alike: AlikeCalls;
+  group: CallGroup;
   axis: Axis;
 }
 
 /** One line for many calls that went well; unfolded, each of them. */
-function AlikeView({ session, step, alike: { tool, ids }, axis }: AlikeProps) {
-  const open = disclosureOf(`alike ${session.id} ${step} ${tool}`);
+function CallGroupView({ session, step, group: { tool, ids }, axis }: CallGroupProps) {
+  const open = disclosureOf(`group ${session.id} ${step} ${tool}`);
   return (
     <>
-      <div class="call-line step-alike">
+      <div class="call-line step-group">
         <Disclosure open={open}>
           <b>{tool}</b> <span class="call-line-argument">{texts.transcript.alike(ids.length)}</span>
         </Disclosure>

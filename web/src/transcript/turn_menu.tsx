@@ -17,6 +17,7 @@ import { Dialog } from "../ui/dialog";
 import { disclosureOf } from "../ui/disclosure_state";
 import { attempt } from "../ui/notice";
 import { Refusal } from "../ui/refusal";
+import { startEditing } from "./message_editor";
 
 export function TurnMenu({ session, row }: { session: SessionStore; row: MessageRow }) {
   const open = disclosureOf(`turn ${row.key}`);
@@ -75,7 +76,7 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
         disabled={session.head.turn.value !== null}
         onClick={() => {
           onDone();
-          disclosureOf(`edit ${row.key}`).value = true;
+          startEditing(session, row);
         }}
       >
         {texts.turn.edit}

@@ -32,7 +32,9 @@ export function TrustDialog({ folder, onClose }: Props) {
   return (
     <Dialog title={words.title} onClose={() => onClose(false)} kind="trust-dialog">
       <h2>{words.title}</h2>
-      <p class="trust-dialog-path">{folder.workspace}</p>
+      <p class="trust-dialog-path" dir="auto">
+        {folder.workspace}
+      </p>
       <p class="text-dim">{words.lead}</p>
       <Part title={words.servers}>{servers.map(({ name, runs }) => line(name, runs))}</Part>
       <Part title={words.hooks}>
@@ -41,8 +43,8 @@ export function TrustDialog({ folder, onClose }: Props) {
       <Part title={words.skills}>
         {skills.map(({ name, description }) => (
           <li key={name}>
-            <b>{name}</b>
-            <span>{description}</span>
+            <b dir="auto">{name}</b>
+            <span dir="auto">{description}</span>
           </li>
         ))}
       </Part>
@@ -69,7 +71,7 @@ export function TrustDialog({ folder, onClose }: Props) {
 function line(title: string, runs: string) {
   return (
     <li key={title}>
-      <b>{title}</b>
+      <b dir="auto">{title}</b>
       <code>{runs}</code>
     </li>
   );

@@ -41,7 +41,7 @@ export function Code({ text, language, growing = false, title, children }: Props
   return (
     <figure class="code">
       <figcaption>
-        <span>{title ?? language}</span>
+        <span dir="auto">{title ?? language}</span>
         <span class="code-tools">
           {children}
           <Copy text={text} />

@@ -26,7 +26,9 @@ export function DiffTitle({ file }: { file: FileDiff }) {
   const { diff } = texts;
   return (
     <>
-      <span class="diff-path">{file.path}</span>
+      <span class="diff-path" dir="auto">
+        {file.path}
+      </span>
       {file.change === "changed" ? null : <small>{diff[file.change]}</small>}
       {file.movedTo === null ? null : <small>{diff.moved(file.movedTo)}</small>}
       <span class="layout-grow" />
@@ -43,7 +45,7 @@ export function DiffLines({ file }: { file: FileDiff }) {
   const hidden = file.lines.length - shown.length;
   if (shown.length === 0) return null;
   return (
-    <pre tabIndex={0} aria-label={texts.diff.label(file.path)}>
+    <pre tabIndex={0} dir="ltr" aria-label={texts.diff.label(file.path)}>
       {shown.map(({ kind, text }, index) => (
         <span key={index} class={`diff-line is-${kind}`}>
           <span class="diff-sign">{SIGNS[kind]}</span>

@@ -1,10 +1,17 @@
 /** The focus is never lost: when what had it goes away or is of no use, what was around it gets it. */
 
+import { hasKeyboard } from "./keyboard";
+
 let path: readonly EventTarget[] = [];
 
 /** Where a keyboard slides in by itself, the message box is no place to go unasked. */
 function fallback(): HTMLElement | null {
-  return document.querySelector(matchMedia("(hover: hover)").matches ? "#message" : ".transcript-scroll");
+  return document.querySelector(hasKeyboard() ? "#message" : ".transcript-scroll");
+}
+
+/** Where one goes on after something was sent from elsewhere; a keyboard that slides in would be in the way. */
+export function focusMessageBox(): void {
+  if (hasKeyboard()) document.getElementById("message")?.focus({ preventScroll: true });
 }
 
 function onFocus(event: FocusEvent): void {

@@ -22,9 +22,12 @@ interface UsageTableProps {
 export function UsageTable({ by, groups, isPlain = false, nameOf }: UsageTableProps) {
   const most = Math.max(...groups.map(allTokens), 0);
   const rows = isPlain ? groups : mostFirst(groups, allTokens);
-  const { input, cached, output, reasoning, cost, requests } = words;
+  const { input, cached, output, reasoning, cost, requests, failedTurns } = words;
+  // A turn belongs to no model and to no purpose.
+  const hasTurns = by === "day" || by === "session";
+  const columns = [requests, input, cached, output, reasoning, cost, ...(hasTurns ? [failedTurns] : [])];
   return (
-    <Frame name={words.sections[by].name} columns={[requests, input, cached, output, reasoning, cost]}>
+    <Frame name={words.sections[by].name} columns={columns}>
       {rows.map((group) => (
         <tr key={group.name}>
           <Name share={isPlain ? null : shareOf(allTokens(group), most)}>
@@ -36,6 +39,7 @@ export function UsageTable({ by, groups, isPlain = false, nameOf }: UsageTablePr
           <td>{tokens(group.output_tokens)}</td>
           <td>{tokens(group.reasoning_tokens)}</td>
           <td>{group.cost === null ? words.unknown : money(group.cost)}</td>
+          {hasTurns ? <td class={group.failed_turns ? "is-bad" : undefined}>{group.failed_turns}</td> : null}
         </tr>
       ))}
     </Frame>
@@ -100,7 +104,9 @@ function Frame({ name, columns, children }: { name: string; columns: string[]; c
 function Name({ share, children }: { share: number | null; children: ComponentChildren }) {
   return (
     <th scope="row">
-      <span class="usage-screen-name">{children}</span>
+      <span class="usage-screen-name" dir="auto">
+        {children}
+      </span>
       {share === null ? null : (
         <span class="usage-screen-bar" aria-hidden="true">
           <i style={{ width: `${share * 100}%` }} />

@@ -19,7 +19,7 @@ const MOST_DAYS = 92;
 const NONE = { requests: 0, input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0 };
 
 function emptyDay(name: string): UsageGroup {
-  return { name, ...NONE, cost: 0, known_cost: 0, first_token: null };
+  return { name, ...NONE, cost: 0, known_cost: 0, turns: 0, failed_turns: 0, first_token: null };
 }
 
 function isoDay(day: Date): string {
@@ -64,6 +64,8 @@ function add(sum: UsageGroup, group: UsageGroup): UsageGroup {
     // A cost that is not known makes the sum unknown.
     cost: sum.cost === null || group.cost === null ? null : sum.cost + group.cost,
     known_cost: sum.known_cost + group.known_cost,
+    turns: (sum.turns ?? 0) + (group.turns ?? 0),
+    failed_turns: (sum.failed_turns ?? 0) + (group.failed_turns ?? 0),
     // A mean of means says nothing; the chart does not show it.
     first_token: null,
   };

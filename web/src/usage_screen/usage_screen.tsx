@@ -74,7 +74,7 @@ function PeriodPicker({ period }: { period: Period }) {
 
 function Content({ reports, begin, now }: { reports: Reports; begin: number | null; now: number }) {
   const { total, all_tools: calls } = reports.model;
-  if (total.requests === 0 && calls.calls === 0) {
+  if (total.requests === 0 && calls.calls === 0 && !total.turns) {
     return (
       <p class="text-dim">
         {words.empty} {begin === null ? null : words.emptyHint}
@@ -89,7 +89,7 @@ function Content({ reports, begin, now }: { reports: Reports; begin: number | nu
         <DayChart bars={bars} />
         <details class="usage-screen-details">
           <summary>{words.table}</summary>
-          <UsageTable by="day" groups={bars.filter((bar) => bar.requests > 0).toReversed()} isPlain />
+          <UsageTable by="day" groups={bars.filter((bar) => bar.requests > 0 || bar.turns).toReversed()} isPlain />
         </details>
       </Section>
       <Section by="model" begin={begin}>
@@ -130,6 +130,7 @@ function Summary({ report: { total, all_tools: calls } }: { report: UsageReport 
       String(calls.failed),
       calls.calls === 0 ? "" : words.failedHint(words.percent(shareOf(calls.failed, calls.calls))),
     ],
+    [words.failedTurns, String(total.failed_turns ?? 0), words.failedTurnsHint(total.turns ?? 0)],
   ];
   return (
     <section aria-label={words.summary}>

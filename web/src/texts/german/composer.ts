@@ -31,7 +31,12 @@ export const composer: typeof english.composer = {
   tooLong: (length, most) =>
     `Die Nachricht hat ${wholeNumber(length)} Zeichen, höchstens ${wholeNumber(most)} sind möglich.`,
   tooLongHint: "Hängen Sie den Text stattdessen als Datei an",
+  tooLongHere: "Kürzen Sie ihn, oder hängen Sie ihn als Datei an eine Nachricht an",
   attachText: "Als Datei anhängen",
+  returned: {
+    queued: "Die Nachricht wurde gesendet oder entfernt, bevor Sie Ihre Änderung gespeichert haben. Ihr Text ist hier.",
+    answer: "Die Frage ist geschlossen. Ihre Antwort darauf ist hier.",
+  },
   size: bytes,
 };
 
@@ -112,7 +117,9 @@ export const steer: typeof english.steer = {
 export const queue: typeof english.queue = {
   stopping: {
     title: (count) =>
-      count === 1 ? "Stoppen. Und die wartende Nachricht?" : `Stoppen. Und die ${count} wartenden Nachrichten?`,
+      count === 1
+        ? "Die Runde wird gestoppt. Die wartende Nachricht danach senden?"
+        : `Die Runde wird gestoppt. Die ${count} wartenden Nachrichten danach senden?`,
     goOn: () => "Stoppen, dann senden",
     stopAll: "Stoppen und Warteschlange leeren",
   },
@@ -124,6 +131,7 @@ export const queue: typeof english.queue = {
   down: "Nach unten",
   remove: "Entfernen",
   text: "Wartende Nachricht",
+  notSaved: "Die Änderung wurde nicht gespeichert.",
   action: (action, text) => `${action}: ${text.slice(0, 40)}`,
   attachments: (count) => plural(count, "Datei", "Dateien"),
 };

@@ -40,7 +40,7 @@ const fields: english.Configuration["fields"] = {
   },
   "profiles.default.toolsets.web": {
     label: "Werkzeuge auf der Seite",
-    help: "Werkzeuge neuer Sitzungen auf dieser Seite und über die API.",
+    help: "Werkzeuge neuer Sitzungen auf dieser Seite und über /api.",
   },
   "profiles.default.toolsets.cli": {
     label: "Werkzeuge im Terminal",
@@ -53,6 +53,10 @@ const fields: english.Configuration["fields"] = {
   "profiles.default.toolsets.program": {
     label: "Werkzeuge von Programmen",
     help: "Werkzeuge neuer Sitzungen der Programmbibliothek.",
+  },
+  "profiles.default.toolsets.api": {
+    label: "Werkzeuge der API",
+    help: "Werkzeuge für Antworten an Programme, die wie mit OpenAI sprechen (/v1).",
   },
   confinement: {
     label: "Abschottung",
@@ -321,6 +325,7 @@ export const configuration: english.Configuration = {
     none: (folder) => `Noch keine Skills. Legen Sie Ordner mit einer SKILL.md in ${folder} ab.`,
     own: "Eigene",
     from: (workspace) => `Aus ${workspace}`,
+    ofProfile: (profile) => `Nur im Profil ${profile}`,
     broken: "Skills, die nicht verwendet werden können",
   },
   users: {

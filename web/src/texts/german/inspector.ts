@@ -9,7 +9,8 @@ export const inspector: typeof english.inspector = {
   hide: "Inspektor ausblenden",
   tabs: { call: "Aufruf", files: "Dateien", changes: "Änderungen", context: "Kontext" },
   call: {
-    none: "Wählen Sie einen Aufruf, um Einzelheiten zu sehen: Klicken Sie im Verlauf auf seinen Balken.",
+    newest: "Das ist der neueste Aufruf. Um einen anderen zu sehen, klicken Sie im Verlauf auf seinen Balken.",
+    none: "Hier gibt es noch keine Aufrufe.",
     notLoaded: "Dieser Aufruf ist nicht geladen. Blättern Sie im Verlauf bis zu ihm.",
     tool: "Werkzeug",
     state: "Zustand",

@@ -30,13 +30,17 @@ export const memory: typeof english.memory = {
     tool: "Aus gelesenen Dateien",
     page: "Nicht vertraut: aus einer Webseite oder einem Befehl",
   },
+  conflict:
+    "Widerspricht einem anderen Eintrag: Beide haben denselben ersetzt. Bearbeiten oder vergessen Sie einen davon.",
   byYou: "Von Ihnen geschrieben",
   from: "Aus",
   deletedSession: "Aus einer gelöschten Sitzung",
   work: (workspace) => `Nur für ${workspace}`,
+  whose: (person) => `Von ${person}`,
   providers: "Anbieter",
   state: {
     upToDate: "Aktuell",
+    leftOut: "Ausgelassen: nicht verwendbar",
     waiting: (count, since) =>
       count === 1 ? `1 Eintrag wartet seit ${since}` : `${count} Einträge warten seit ${since}`,
     failing: (count, error) => `${plural(count, "Fehler", "Fehler")} in Folge: ${error}`,

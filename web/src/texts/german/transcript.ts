@@ -63,7 +63,8 @@ const nestedCalls = (count: number): string => plural(count, "Unteraufruf", "Unt
 export const transcript: typeof english.transcript = {
   label: "Verlauf",
   loadingEarlier: "Frühere Nachrichten werden geladen…",
-  notPrinted: "Frühere Nachrichten werden nicht gedruckt.",
+  notPrinted:
+    "Frühere Nachrichten werden nicht gedruckt. Strg+P in der Sitzung druckt mehr davon; ein Export als HTML hat alle.",
   earlierPart: "Frühere Nachrichten",
   latest: "Zum Neuesten",
   searchResult: "Suchergebnis",
@@ -96,7 +97,7 @@ export const reply: typeof english.reply = {
   regenerate: "Neu erzeugen",
   tryAgain: "Noch einmal versuchen",
   with: "mit…",
-  otherWays: "Anders neu erzeugen",
+  otherWays: "Neu erzeugen mit…",
   models: "Mit Modell",
   elsewhere: "An anderer Stelle",
   inFork: "In einer Abzweigung",

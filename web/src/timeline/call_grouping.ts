@@ -8,20 +8,20 @@ import type { Call } from "../session/rows";
 /** Fewer than this are read faster than a line that stands for them. */
 const MANY = 6;
 
-export interface AlikeCalls {
+export interface CallGroup {
   readonly tool: string;
   readonly ids: readonly string[];
 }
 
 /** In the order of the calls; a group stands where its first call stood. Nothing is folded while one runs. */
-export function foldAlike(calls: readonly Call[]): readonly (string | AlikeCalls)[] {
+export function groupCalls(calls: readonly Call[]): readonly (string | CallGroup)[] {
   const groups = new Map<string, string[]>();
   const isDone = calls.every((call) => call.phase === "finished");
   for (const call of isDone ? calls.filter(isPlain) : [])
     groups.set(call.tool, [...(groups.get(call.tool) ?? []), call.callId]);
   const folded = new Map([...groups].filter(([, ids]) => ids.length >= MANY));
   const hidden = new Set([...folded.values()].flat());
-  return calls.flatMap(({ callId, tool }): (string | AlikeCalls)[] => {
+  return calls.flatMap(({ callId, tool }): (string | CallGroup)[] => {
     if (!hidden.has(callId)) return [callId];
     const ids = folded.get(tool)!;
     return ids[0] === callId ? [{ tool, ids }] : [];
