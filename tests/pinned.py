@@ -164,11 +164,13 @@ PINNED: tuple[tuple[Event, str], ...] = (
             parent=events.ParentCall(session_id="s0", call_id="c0"),
             fork=events.ForkPoint(session_id="s9", up_to=3),
             brought=("tool:add",),
+            person="telegram:42",
         ),
         fact_text(
             "session.opened",
             f'{LOOK_JSON},"parent":{{"session_id":"s0","call_id":"c0"}},'
-            '"fork":{"session_id":"s9","up_to":3},"brought":["tool:add"]',
+            '"fork":{"session_id":"s9","up_to":3},"brought":["tool:add"],'
+            '"person":"telegram:42"',
         ),
     ),
     (

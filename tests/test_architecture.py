@@ -79,10 +79,10 @@ def test_every_module_in_the_architecture_exists_and_is_named_once() -> None:
 def test_every_module_that_a_document_names_exists(file: Path) -> None:
     text = CODE.sub("", file.read_text())
     roots = (ROOT, SOURCES, SOURCES / "keryx")
-    gone = [
+    missing = [
         path for path in PATH.findall(text) if not any((root / path).exists() for root in roots)
     ]
-    assert [path for path in gone if "/" in path] == []
+    assert [path for path in missing if "/" in path] == []
     assert [name for name in DOTTED.findall(text) if name not in FILES and not exists(name)] == []
 
 

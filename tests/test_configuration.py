@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import inspect
 
 from keryx import config
 from keryx.app.models import Models
-from keryx.config import ConfigurationError, Provider, keep_key, secrets_of
+from keryx.config import ConfigurationError, Provider, keep_key, reading, secrets_of
 
 GUIDE = Path(__file__).parent.parent / "docs" / "configuration.md"
 
 
 def example() -> str:
-    found = re.search(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_the_example_of_the_guide_is_read_as_it_says(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(example())
-    found = config.load(tmp_path, {"OPENAI_API_KEY": "sk-0123456789"})
-    assert (found.default.model, found.confinement) == ("openai:gpt-5", "on")
-    assert found.default.providers["openai"].api_key == "sk-0123456789"
-    assert found.limits.seconds == 3600
-    assert found.approvals.deny == ("terminal:git push*",)
+    settings = config.load(tmp_path, {"OPENAI_API_KEY": "sk-0123456789"})
+    assert (settings.default.model, settings.confinement) == ("openai:gpt-5", "on")
+    assert settings.default.providers["openai"].api_key == "sk-0123456789"
+    assert settings.limits.seconds == 3600
+    assert settings.approvals.deny == ("terminal:git push*",)
     assert (
-        found.default.personalities["pirate"].text == "You are a pirate.\nTone: salty\nStyle: short"
+        settings.default.personalities["pirate"].text
+        == "You are a pirate.\nTone: salty\nStyle: short"
     )
-    assert found.default.personalities["terse"].text == "Answer in one sentence."
+    assert settings.default.personalities["terse"].text == "Answer in one sentence."
 
 
 @pytest.mark.parametrize(
@@ -118,16 +121,16 @@ def test_it_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:
 @pytest.mark.promise("004.6", "004.11")
 def test_a_profile_has_its_own_and_the_rest_from_all(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(example())
-    found = config.load(tmp_path, {"WORK_KEY": "work-0123456789"})
-    work = found.profile("work")
+    settings = config.load(tmp_path, {"WORK_KEY": "work-0123456789"})
+    work = settings.profile("work")
     assert work.model == "openai:gpt-5-mini"
     assert work.providers["openai"].api_key == "work-0123456789"
     assert sorted(work.personalities) == ["formal", "pirate", "terse"]
     assert work.toolsets["web"] == ("files",)
-    assert found.default.providers["openai"].api_key is None
-    assert "formal" not in found.default.personalities
-    assert found.profile("unheard of") is found.default
-    assert "work-0123456789" in secrets_of(found).values()
+    assert settings.default.providers["openai"].api_key is None
+    assert "formal" not in settings.default.personalities
+    assert settings.profile("unheard of") is settings.default
+    assert "work-0123456789" in secrets_of(settings).values()
 
 
 def test_what_sounds_like_a_secret_is_one(tmp_path: Path) -> None:
@@ -141,10 +144,51 @@ def test_what_sounds_like_a_secret_is_one(tmp_path: Path) -> None:
         "PATH": "/usr/bin",
         "KEYBOARD": "qwerty-layout",
     }
-    found = secrets_of(config.load(tmp_path, variables))
-    assert set(found) == {
+    secrets = secrets_of(config.load(tmp_path, variables))
+    assert set(secrets) == {
         "GITHUB_TOKEN",
         "AWS_SECRET_ACCESS_KEY",
         "DB_PASSWORD",
         "the key of x",
     }
+
+
+def numbers_in(kind: Any, path: str = "config") -> dict[str, Any]:
+    """Return every number that a document of this type may have, by where it stands."""
+    match kind:
+        case inspect.StructType():
+            fields = ((f"{path}.{field.encode_name}", field.type) for field in kind.fields)
+        case inspect.UnionType():
+            fields = ((path, each) for each in kind.types)
+        case inspect.DictType():
+            fields = ((f"{path}.*", kind.value_type),)
+        case inspect.VarTupleType():
+            fields = ((f"{path}.*", kind.item_type),)
+        case inspect.Metadata():
+            fields = ((path, kind.type),)
+        case inspect.IntType() | inspect.FloatType():
+            return {path: kind}
+        case _:
+            return {}
+    return {
+        place: number for where, part in fields for place, number in numbers_in(part, where).items()
+    }
+
+
+def test_every_number_of_the_file_has_a_least_value() -> None:
+    """Else a wrong sign is saved, and every turn after that fails."""
+    numbers = numbers_in(inspect.type_info(reading.FileConfig))
+    assert {"config.limits.steps", "config.memory.wait", "config.approvals.expires"} <= set(numbers)
+    unbound = [place for place, kind in numbers.items() if kind.ge is None and kind.gt is None]
+    assert unbound == ["config.gateway.telegram.allow.*"]  # ids: those of groups are negative
+
+
+@pytest.mark.parametrize("number", ["-5", "0", "-0.5", "nan"])
+@pytest.mark.parametrize("name", ["limits.steps", "limits.seconds", "approvals.expires"])
+def test_a_number_that_would_end_every_turn_is_refused(
+    tmp_path: Path, name: str, number: str
+) -> None:
+    table, key = name.split(".")
+    (tmp_path / "config.toml").write_text(f"[{table}]\n{key} = {number}\n")
+    with pytest.raises(ConfigurationError, match=key):
+        config.load(tmp_path, {})

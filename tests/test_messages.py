@@ -114,8 +114,8 @@ def _values(hint: Any) -> st.SearchStrategy[object]:
 
 
 def _structs(word: type[msgspec.Struct]) -> st.SearchStrategy[object]:
-    found = msgspec.structs.fields(word)
-    return st.builds(word, **{field.name: _values(field.type) for field in found})
+    fields = msgspec.structs.fields(word)
+    return st.builds(word, **{field.name: _values(field.type) for field in fields})
 
 
 @each_word

@@ -49,5 +49,7 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 
 def test_importing_the_package_imports_nothing_else_of_it() -> None:
     code = "import sys, keryx; print(*(m for m in sys.modules if m.startswith('keryx')))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["keryx"]
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["keryx"]

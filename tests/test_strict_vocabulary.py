@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.command_checks import checked
 from keryx.errors import InvalidCommandError, InvalidFactError
 from keryx.events import LoggedEvent
 from tests import pinned
@@ -57,12 +58,12 @@ def spoiled(data: st.DataObject, whole: msgspec.Struct) -> Any:
 def test_a_command_is_read_back_as_it_was_or_refused(
     whole: cm.Command, data: st.DataObject
 ) -> None:
-    assert cm.checked(whole) == whole
+    assert checked(whole) == whole
     command = spoiled(data, whole)
     with suppress(InvalidCommandError):
-        checked = cm.checked(command)
-        assert cm.decode(cm.encode(checked)) == checked
-        assert type(checked) is type(whole)
+        strict = checked(command)
+        assert cm.decode(cm.encode(strict)) == strict
+        assert type(strict) is type(whole)
 
 
 @pytest.mark.promise("mended.6", "mended.11")
@@ -92,4 +93,4 @@ def test_a_fact_holds_any_text(text: str) -> None:
 @pytest.mark.parametrize("value", [None, 5, b"x", 1.5, ["x"], {"a": 1}, object()])
 def test_a_text_is_a_text(value: Any) -> None:
     with pytest.raises(InvalidCommandError, match=r"message\.send"):
-        cm.checked(cm.SendMessage(command_id="c", session_id="s", by="p", text=value))
+        checked(cm.SendMessage(command_id="c", session_id="s", by="p", text=value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from keryx import events as ev
 from keryx.aio.bridge import Bridge
@@ -59,7 +60,10 @@ def state_of(log: Log) -> dict[str, str]:
     for event in log:
         fold.apply(event)
     fields = dict(vars(fold))
+    # Sets have no order of their own; that of everything else counts.
     fields["undone"] = sorted(fold.undone)
     fields["branches"] = {**vars(fold.branches), "undone": fields["undone"]}
+    by_trust = {trust: sorted(turns) for trust, turns in fold.memories.turns_by_trust.items()}
+    fields["memories"] = {**structs.asdict(fold.memories), "turns_by_trust": by_trust}
     fields["plan"] = None if fold.turn is None else plan(fold)
     return {name: msgspec.json.encode(value).decode() for name, value in fields.items()}

@@ -146,7 +146,7 @@ def test_one_of_several_processes_consumes_a_command(zygote: Zygote, tmp_path: P
         epoch = run_loop(enter(folder / "home" / STORE, "c1"))
         said = race(zygote, "consume", folder, subject="c1", epoch=epoch)
         check_one_taken(said, {"AlreadyTakenError"})
-        assert run_loop(taken(folder / "home" / STORE)) == [str(said.index("taken") + 1)]
+        assert run_loop(consumers(folder / "home" / STORE)) == [str(said.index("taken") + 1)]
 
 
 async def enter(path: Path, key: str) -> int:
@@ -160,7 +160,7 @@ async def enter(path: Path, key: str) -> int:
     return epoch
 
 
-async def taken(path: Path) -> list[str]:
+async def consumers(path: Path) -> list[str]:
     """Who wrote that it consumed a command."""
     bridge = Bridge(Scope("test"))
     store = await SqliteStore.open(path, bridge, read_only=True)

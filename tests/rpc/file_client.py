@@ -68,10 +68,10 @@ class FileClient:
 
     def put(self, name: str, data: bytes) -> None:
         """Whatever it is, as a call of that name."""
-        tmp = self.folder / "tmp" / uuid.uuid4().hex
-        with tmp.open("xb") as file:
+        temporary = self.folder / "tmp" / uuid.uuid4().hex
+        with temporary.open("xb") as file:
             file.write(data)
-        tmp.rename(self.folder / "req" / name)
+        temporary.rename(self.folder / "req" / name)
 
     def give_up(self, name: str) -> None:
         """Withdraw the call if it is unclaimed; else cancel it."""

@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,7 +35,9 @@ SOAK = os.environ.get("KERYX_SOAK") == "1"
 SECONDS = 600.0 if SOAK else 60.0
 CHATS = 24
 MESSAGES_PER_SESSION = 8
-MOST_GROWTH_KB = 12 * 1024
+# The first thousand messages fill pools and caches, about 25 MB: on a busy machine the short form
+# has sent fewer when it begins to compare.
+MOST_GROWTH_KB = (12 if SOAK else 40) * 1024
 PATIENCE = 120.0
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M8AAAIBAQDJ/pLvAAAAAElFTkSuQmCC"
@@ -200,7 +203,10 @@ async def test_all_async_tools_in_many_chats_at_once(tmp_path: Path) -> None:
     assert total > CHATS
     assert after.clients == before.clients, figures
     # Pools keep what was in use at the same time, so a busier moment may add some; a message not.
+    # In each of its clients a chat has at most one connection at a time.
     assert after.threads - before.threads <= CHATS, figures
-    growth = sum(after.descriptors.values()) - sum(before.descriptors.values())
-    assert growth <= CHATS, figures
+    growth = Counter(after.descriptors)
+    growth.subtract(before.descriptors)
+    assert growth.pop("socket") <= CHATS * sum(after.clients), figures
+    assert max(growth.values()) <= CHATS, figures
     assert after.kilobytes - before.kilobytes < MOST_GROWTH_KB, figures

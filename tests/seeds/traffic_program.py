@@ -37,10 +37,10 @@ def descriptors() -> dict[str, int]:
 def holdings() -> dict[str, Any]:
     gc.collect()
     by_loop: dict[int, int] = {}
-    for thing in gc.get_objects():
+    for candidate in gc.get_objects():
         # type(), because asking an object for its class runs code of lazy modules
-        if type(thing) is aiohttp.ClientSession and not thing.closed:
-            loop = id(thing._loop)  # pyright: ignore[reportPrivateUsage] (`loop` is deprecated)
+        if type(candidate) is aiohttp.ClientSession and not candidate.closed:
+            loop = id(candidate._loop)  # pyright: ignore[reportPrivateUsage] (`loop` is deprecated)
             by_loop[loop] = by_loop.get(loop, 0) + 1
     status = Path("/proc/self/status").read_text()
     resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
