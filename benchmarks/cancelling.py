@@ -51,7 +51,13 @@ async def table() -> str:
         rows.append(f"| `{name}` | yes | {scenario.how} | {seconds * 1e3:.1f} ms | `{outcome}` |")
     how = "checked before it acts; atomic, and over in a moment"
     rows += [f"| `{name}` | no | {how} | | `cancelled`, not started |" for name in ATOMIC]
-    return HEAD + "\n".join(rows) + "\n"
+    return HEAD + "\n".join(rows) + "\n" + _text_below()
+
+
+def _text_below() -> str:
+    """Return what people wrote below the table."""
+    _, heading, text = DOCUMENT.read_text().partition("\n## ")
+    return heading + text
 
 
 def main() -> int:

@@ -182,10 +182,10 @@ async def gateway(folder: Path, api: BotApi, server: ModelServer) -> AsyncGenera
 
 
 async def measure_gateway(folder: Path, fifo: Path) -> None:
-    asked: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+    requests: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
 
     def answer(request: ReceivedRequest) -> Reply:
-        asked.put_nowait((last_text(request), time.perf_counter()))
+        requests.put_nowait((last_text(request), time.perf_counter()))
         if last_text(request) == "work":
             return Reply(calls=(Call("terminal", {"command": WORK}),))
         return Reply(text="Done.")
@@ -200,7 +200,7 @@ async def measure_gateway(folder: Path, fifo: Path) -> None:
             started = time.perf_counter()
             text = f"message {number}"
             api.say(PERSON, text)
-            while (request := await asyncio.wait_for(asked.get(), PATIENCE))[0] != text:
+            while (request := await asyncio.wait_for(requests.get(), PATIENCE))[0] != text:
                 pass  # one for the title
             waits.append(request[1] - started)
             await api.wait(lambda number=number: api.texts(PERSON).count("Done.") == number + 1)

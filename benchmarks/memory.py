@@ -97,6 +97,7 @@ async def streamed(home: str, *, is_watched: bool) -> float:
             events = await stack.enter_async_context(aclosing(await session.follow(0)))
             await anext(events)
         await talk(session, REPLIES)
+        await app.host_client.store.search("0")  # the index holds nothing of this any more
         gc.collect()
         return tracemalloc.get_traced_memory()[0] / 1e6
 

@@ -65,13 +65,13 @@ class Ours:
 
     async def first_token(self) -> float:
         """When the first token of a turn came."""
-        came = 0.0
+        arrival = 0.0
         turn = await (await self._opened()).send("hi")
         async with aclosing(turn.events()) as events:
             async for event in events:
-                if not came and isinstance(event, ev.TextDelta):
-                    came = time.perf_counter()
-        return came
+                if not arrival and isinstance(event, ev.TextDelta):
+                    arrival = time.perf_counter()
+        return arrival
 
     async def _opened(self) -> SessionHandle:
         self._turns += 1
@@ -102,10 +102,12 @@ async def measure(url: str) -> dict[Figure, tuple[float, float]]:
 async def first_tokens(floor: Floor, ours: Ours) -> tuple[float, float]:
     took: tuple[list[float], list[float]] = ([], [])
     for _ in range(REPEATS):
-        came: list[float] = []
+        arrivals: list[float] = []
         began = time.perf_counter()
-        await floor.exchange([USER], TOOLS, lambda _, came=came: came.append(time.perf_counter()))
-        took[0].append(came[0] - began)
+        await floor.exchange(
+            [USER], TOOLS, lambda _, arrivals=arrivals: arrivals.append(time.perf_counter())
+        )
+        took[0].append(arrivals[0] - began)
         began = time.perf_counter()
         took[1].append(await ours.first_token() - began)
     warm = REPEATS // 10

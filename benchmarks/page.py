@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ import uvloop
 from playwright.async_api import Locator, Page, expect
 
 from keryx.testing.longsession import replied
+from parts.opening_profile import MainThread, end_profile, start_profile
 from parts.page_server import (
     LONG_ID,
     LONG_TITLE,
@@ -44,6 +46,8 @@ from parts.tab_measurements import (
 
 OPENINGS: Final = 12
 MOST_OPENING: Final = 300.0
+MOST_MEDIAN: Final = 200.0
+PROFILED: Final = 5
 SPEED: Final = 20_000
 """Pixels a second: a mouse wheel that spins freely."""
 STRETCH: Final = 40_000
@@ -109,17 +113,27 @@ async def opening(server: MeasuredPage) -> None:
     print(f"opening {MESSAGES:,} messages, to the last of them painted, {OPENINGS} times:")
     print_opening("a click in the list", clicked[LONG_TITLE], clicked[SHORT_TITLE], "one exchange")
     print_opening("the page itself, by its address", navigated, empty, "an empty page")
+    print_profile([await profile(server) for _ in range(PROFILED)])
 
 
 def print_opening(
     name: str, ours: Sequence[float], floor: Sequence[float], floor_name: str
 ) -> None:
-    met = verdict(max(ours) <= MOST_OPENING)
+    result = verdict(percentile(ours, 0.5) <= MOST_MEDIAN and max(ours) <= MOST_OPENING)
     print(
         f"  {name:<34} p50 {percentile(ours, 0.5):5.0f}  worst {max(ours):5.0f} ms  "
         f"(floor, {floor_name}: p50 {percentile(floor, 0.5):.0f}, worst {max(floor):.0f})  "
-        f"at most {MOST_OPENING:.0f}: {met}"
+        f"at most {MOST_MEDIAN:.0f} and {MOST_OPENING:.0f}: {result}"
     )
+
+
+def print_profile(profiles: Sequence[MainThread]) -> None:
+    count = len(profiles)
+    total = sum(profile.total for profile in profiles) / count
+    print(f"  where the tab's main thread spends {total:.0f} ms of CPU until then, {count} times:")
+    kinds = sum((profile.kinds for profile in profiles), Counter[str]())
+    for kind, cpu in kinds.most_common():
+        print(f"    {kind:<44} {cpu / count:5.1f} ms")
 
 
 async def open_empty(server: MeasuredPage) -> float:
@@ -137,6 +151,11 @@ async def open_empty(server: MeasuredPage) -> float:
         took = float(await page.evaluate("window.__painted"))
         await page.context.close()
     return took
+
+
+async def profile(server: MeasuredPage) -> MainThread:
+    await start_profile(server.browser)
+    return await end_profile(server.browser, server.url, await navigate(server))
 
 
 async def navigate(server: MeasuredPage) -> float:

@@ -24,7 +24,7 @@ import uvloop
 from keryx import Keryx
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.memory import intake
+from keryx.memory import intake_rows
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.providers.vector import index_tables
 from keryx.memory.providers.vector.index_tables import INDEX
@@ -153,7 +153,7 @@ async def row_seconds(path: Path) -> float:
             )
             event = facts.replied("yes")
             began = time.perf_counter()
-            rows = (intake.row_of(turn.id, intake.TurnEnded(turn)),) if with_row else ()
+            rows = (intake_rows.turn_row(turn),) if with_row else ()
             commit = Commit(session_id=facts.session_id, epoch=epoch, events=(event,), outbox=rows)
             await store.append(commit)
             times.append(time.perf_counter() - began)
@@ -184,7 +184,7 @@ def build(path: Path, texts: Sequence[str]) -> None:
     for start in range(0, len(texts), 10_000):
         count = min(10_000, len(texts) - start)
         vectors = chance.standard_normal((count, MODEL.dimension)).astype("<f4")
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
         rows = [(start + at + 1, vector.tobytes()) for at, vector in enumerate(vectors)]
         index_tables.put_vectors(connection, model, rows)
     connection.commit()

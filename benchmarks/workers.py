@@ -114,9 +114,9 @@ async def measure(workspace: Path) -> None:
         walled, _ = await compare(confined)
         print(f"the same, confined        {walled:8.2f} ms")
         large = '{"text": "' + "x" * LARGE + '"}'
-        there = await bench_large(open_, large, "plain")
-        here = await bench_large(open_, large, "threaded")
-        print(f"10 MB there and back      {there:8.2f} ms  in a thread {here:.2f} ms")
+        process_ms = await bench_large(open_, large, "plain")
+        thread_ms = await bench_large(open_, large, "threaded")
+        print(f"10 MB there and back      {process_ms:8.2f} ms  in a thread {thread_ms:.2f} ms")
         print(f"in a cold worker          {await cold(open_):8.2f} ms")
         print(f"the same, confined        {await cold(confined):8.2f} ms")
         slowest = 0.0
@@ -128,8 +128,8 @@ async def measure(workspace: Path) -> None:
         await open_.workers.close()
         await confined.workers.close()
         await runtime.close()
-    met = slowest <= LIMIT_CANCEL
-    print(f"limit {LIMIT_CANCEL:.0f} ms to get control back: {'met' if met else 'MISSED'}")
+    is_met = slowest <= LIMIT_CANCEL
+    print(f"limit {LIMIT_CANCEL:.0f} ms to get control back: {'met' if is_met else 'MISSED'}")
 
 
 async def bench_large(bench: Bench, arguments: str, tool: str) -> float:

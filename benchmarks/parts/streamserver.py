@@ -69,7 +69,7 @@ _ANSWERS: Final = tuple(map(Answers, FORMATS))
 def _answers_at(head: bytes) -> Answers:
     """Return what is sent for a request with this head: the path tells the format."""
     path = head.partition(b"\r\n")[0]
-    return next((each for each in _ANSWERS if each.wire.path in path), _ANSWERS[0])
+    return next((answers for answers in _ANSWERS if answers.wire.path in path), _ANSWERS[0])
 
 
 class Streams:
