@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -87,6 +88,20 @@ async def until_hanging(handle: SessionHandle) -> None:
             running_calls.add(event.call_id)
         if len(running_calls) == 4:
             return
+
+
+@pytest.mark.parametrize("confinement", ["on", "off"])
+async def test_scripts_run_where_all_paths_are_very_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confinement: str
+) -> None:
+    long = tmp_path / ("long" * 20)
+    (long / "home").mkdir(parents=True)
+    (long / "home/config.toml").write_text(f'confinement = "{confinement}"\n')
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    code = "from keryx_tools import list_files\nlist_files()\nprint('listed')"
+    async with session(long, code) as handle:
+        call = await finished(handle)
+        assert (call.outcome, value(call)["output"]) == ("completed", "listed\n")
 
 
 @pytest.mark.promise("000.7")

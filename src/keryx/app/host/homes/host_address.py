@@ -20,6 +20,10 @@ SOCKET: Final = "host.sock"
 TMP_PREFIX: Final = "keryx-"
 # The kernel limits the path of a socket to 108 bytes, macOS to 104.
 LONGEST_SOCKET_PATH: Final = 100
+# In the folder for temporary files the longest path of a socket is that of a script:
+# /keryx-ID/session_ID/run-ID/s, where each id has 16 digits.
+LONGEST_TMP: Final = LONGEST_SOCKET_PATH - 71
+SHORT_TMP: Final = "/tmp"  # noqa: S108 (what is made there has a name that nobody can guess)
 BACKLOG: Final = 128
 
 
@@ -84,8 +88,15 @@ def _write_address(at: Path, address: HostAddress) -> None:
 
 
 def new_tmp() -> str:
-    """Return a name for a temporary folder that nobody can guess; the folder is not created."""
-    return f"{tempfile.gettempdir()}/{TMP_PREFIX}{secrets.token_hex(8)}"
+    """Return a name for a temporary folder that nobody can guess; the folder is not created.
+
+    Sockets are made in it, so it is elsewhere if the user's folder for temporary files has a path
+    that leaves them no room.
+    """
+    parent = tempfile.gettempdir()
+    if len(os.fsencode(parent)) > LONGEST_TMP:
+        parent = SHORT_TMP
+    return f"{parent}/{TMP_PREFIX}{secrets.token_hex(8)}"
 
 
 def remove_remains(file: Path) -> None:
