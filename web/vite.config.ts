@@ -1,5 +1,6 @@
 /// <reference types="vitest/config" />
 import { defineConfig } from "vite";
+import { characterNames } from "./bundling/character_names.ts";
 import { compileHint, FirstViewChunk, scriptInDocument } from "./bundling/first_view.ts";
 
 const firstView = new FirstViewChunk("/src/page.tsx", ["/src/main.tsx", "/src/diagram_page.ts"]);
@@ -7,7 +8,12 @@ const firstView = new FirstViewChunk("/src/page.tsx", ["/src/main.tsx", "/src/di
 export default defineConfig({
   // Named from the page, which may be anywhere below its host.
   base: "./",
-  plugins: [firstView.plugin(), compileHint(["index", "page"]), scriptInDocument("src/first_requests.ts")],
+  plugins: [
+    characterNames("/src/ui/markdown/character_names.ts"),
+    firstView.plugin(),
+    compileHint(["index", "page"]),
+    scriptInDocument("src/first_requests.ts"),
+  ],
   build: {
     outDir: "../src/keryx/server/page",
     emptyOutDir: true,

@@ -203,3 +203,17 @@ async def test_a_session_is_printed_whole(tab: Tab, house: House) -> None:
     await tab.page.emulate_media(media="screen")
     await tab.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     await expect(tab.list).to_be_visible()
+
+
+async def test_names_of_characters_are_those_of_the_markdown_standard(
+    tab: Tab, house: House
+) -> None:
+    names = (
+        "&copy; &amp; &AMP; &semi; &lt;b&gt; &ngE; &CounterClockwiseContourIntegral; &#65; &#x42;"
+    )
+    unknown = "&notit; &ampfoo; &nosuch; &copy &MadeUpEntity;"
+    house.stage.on("Name them", Reply(text=f"{names} {unknown} a&NewLine;b"))
+    await tab.begin("Name them")
+    read = await tab.replies.last.locator(".markdown-block").text_content()
+    assert read is not None
+    assert read.strip() == f"\N{COPYRIGHT SIGN} & & ; <b> \u2267\u0338 \u2233 A B {unknown} a\nb"

@@ -1,13 +1,12 @@
 /** The page: the list beside the session, or the login. */
 
 import { useEffect } from "preact/hooks";
-import { RulesDialog } from "./approvals/rules_dialog";
 import { helpShown } from "./composer/run_command";
+import { DialogsSlot } from "./dialogs_slot";
 import { InspectorSlot } from "./inspector/inspector_slot";
 import { show, shown, watchRoom, wide } from "./inspector/selection";
 import { LoginScreen } from "./login/login_screen";
 import { enter, login } from "./login/login_state";
-import { MemoryDialog } from "./memory/memory_dialog";
 import { listShown, searchShown } from "./navigation/panels";
 import { route } from "./navigation/route";
 import { waitingCount } from "./notifications/notifications";
@@ -22,12 +21,10 @@ import { current } from "./session/current_session";
 import { SessionDialogsSlot } from "./session_dialogs/session_dialogs_slot";
 import { SessionList, startNew } from "./session_list/session_list";
 import { SettingsSlot } from "./settings_screen/settings_slot";
-import { ModelsDialog } from "./setup/models_dialog";
 import { texts } from "./texts";
 import { watchFocus } from "./ui/focus";
 import { Notice } from "./ui/notice";
 import { watchSwipes } from "./ui/swipe";
-import { UsageDialog } from "./usage/usage_dialog";
 import { UsageSlot } from "./usage_screen/usage_slot";
 
 export function App() {
@@ -78,11 +75,8 @@ function Page() {
         <SearchDialog commands={paletteCommands()} onClose={() => (searchShown.value = false)} />
       ) : null}
       <SessionDialogsSlot />
-      <UsageDialog />
+      <DialogsSlot />
       <ReplaySlot />
-      <RulesDialog />
-      <MemoryDialog />
-      <ModelsDialog />
     </div>
   );
 }

@@ -11,7 +11,6 @@ import type { AttachedFile } from "./attachments";
 import { type Choices, Completion } from "./completion";
 import type { ComposerState } from "./composer_state";
 import { Dictation } from "./dictation";
-import { HelpDialog } from "./help_dialog";
 import { type ParsedText, parseText } from "./parse_text";
 import { runCommand, whenOpened } from "./run_command";
 import { STEER_SAYS, SteerLine } from "./steer_line";
@@ -139,7 +138,6 @@ export function Composer({ composing, running, stopping, onStop, keeper, takesFo
           </Button>
         ) : null}
       </div>
-      <HelpDialog />
     </form>
   );
 }

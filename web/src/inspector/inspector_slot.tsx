@@ -1,15 +1,14 @@
 /** Where the inspector goes: it is fetched when it is first shown, after what it stands beside. */
 
-import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { whenIdle } from "../ui/idle";
+import { LateComponent } from "../ui/late_component";
 import { chosen, hasContent, path, show, shown, wide } from "./selection";
 
-const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
+const inspector = new LateComponent<{ session: SessionStore }>(async () => (await import("./inspector")).Inspector);
 
 export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   const session = keeper?.store.value ?? null;
@@ -23,17 +22,10 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
     path.value = ".";
   }, [keeper]);
   useEffect(() => {
-    if (!visible || loaded.value !== null) return;
-    return whenIdle(
-      () =>
-        void import("./inspector").then(
-          ({ Inspector }) => (loaded.value = Inspector),
-          () => undefined,
-        ),
-    );
+    if (visible) return whenIdle(() => inspector.prefetch());
   }, [visible]);
   if (!visible) return null;
-  const Inspector = loaded.value;
+  const Inspector = inspector.value;
   return (
     <>
       {wide.value ? null : <div class="inspector-veil" onClick={() => show(false)} />}

@@ -1,23 +1,19 @@
 /** Where the replay of a turn goes: it is fetched when it is first asked for. */
 
-import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { type ReplayedTurn, replayed } from "../session/replayed_turn";
-import { attempt } from "../ui/notice";
+import { LateComponent } from "../ui/late_component";
 
-const loaded = signal<ComponentType<{ turn: ReplayedTurn; onClose: () => void }> | null>(null);
+const dialog = new LateComponent<{ turn: ReplayedTurn; onClose: () => void }>(
+  async () => (await import("./replay_dialog")).ReplayDialog,
+);
 
 export function ReplaySlot() {
   const turn = replayed.value;
   useEffect(() => {
-    if (turn === null || loaded.peek() !== null) return;
-    void attempt(async () => {
-      const { ReplayDialog } = await import("./replay_dialog");
-      loaded.value = ReplayDialog;
-    });
+    if (turn !== null) void dialog.fetch();
   }, [turn]);
-  const View = loaded.value;
+  const View = dialog.value;
   if (turn === null || View === null) return null;
   return <View key={turn.turnId} turn={turn} onClose={() => (replayed.value = null)} />;
 }

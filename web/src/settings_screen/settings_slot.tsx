@@ -1,21 +1,13 @@
 /** Where the settings go: they are fetched when they are first shown. */
 
-import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { texts } from "../texts";
-import { attempt } from "../ui/notice";
+import { LateComponent } from "../ui/late_component";
 
-const loaded = signal<ComponentType<{ section: string }> | null>(null);
+const screen = new LateComponent<{ section: string }>(async () => (await import("./settings_screen")).SettingsScreen);
 
 export function SettingsSlot({ section }: { section: string }) {
-  useEffect(() => {
-    if (loaded.peek() !== null) return;
-    void attempt(async () => {
-      const { SettingsScreen } = await import("./settings_screen");
-      loaded.value = SettingsScreen;
-    });
-  }, []);
-  const Screen = loaded.value;
+  useEffect(() => void screen.fetch(), []);
+  const Screen = screen.value;
   return Screen === null ? <p class="layout-centre text-dim">{texts.loading}</p> : <Screen section={section} />;
 }

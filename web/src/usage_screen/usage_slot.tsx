@@ -1,21 +1,13 @@
 /** Where the usage goes: its screen is fetched when it is first shown. */
 
-import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { texts } from "../texts";
-import { attempt } from "../ui/notice";
+import { LateComponent } from "../ui/late_component";
 
-const loaded = signal<ComponentType<{ period: string }> | null>(null);
+const screen = new LateComponent<{ period: string }>(async () => (await import("./usage_screen")).UsageScreen);
 
 export function UsageSlot({ period }: { period: string }) {
-  useEffect(() => {
-    if (loaded.peek() !== null) return;
-    void attempt(async () => {
-      const { UsageScreen } = await import("./usage_screen");
-      loaded.value = UsageScreen;
-    });
-  }, []);
-  const Screen = loaded.value;
+  useEffect(() => void screen.fetch(), []);
+  const Screen = screen.value;
   return Screen === null ? <p class="layout-centre text-dim">{texts.loading}</p> : <Screen period={period} />;
 }

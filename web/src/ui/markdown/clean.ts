@@ -2,6 +2,7 @@
 
 import DOMPurify from "dompurify";
 import { SAFE_ADDRESS } from "./parser";
+import { isPlain } from "./plain_html";
 
 const ALLOWED = {
   ALLOWED_TAGS:
@@ -16,5 +17,5 @@ const ALLOWED = {
 };
 
 export function clean(html: string): string {
-  return DOMPurify.sanitize(html, ALLOWED);
+  return isPlain(html) ? html : DOMPurify.sanitize(html, ALLOWED);
 }
