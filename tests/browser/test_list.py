@@ -92,6 +92,30 @@ async def test_a_row_that_moves_keeps_its_menu_and_the_title_that_is_typed(
     await expect(pin).to_be_visible()
 
 
+async def test_a_session_that_is_deleted_elsewhere_takes_a_half_typed_title_along(
+    tab: Tab, house: House, stage: ScriptedReplies
+) -> None:
+    """One that is imported later may have its id."""
+    stage.on("Come back", Reply(text="Back."))
+    await tab.begin("Come back")
+    await tab.settles()
+    row = tab.session("Come back")
+    await row.get_by_role("button", name="Actions for Come back").click()
+    await row.get_by_role("button", name="Rename").click()
+    title = tab.list.get_by_role("textbox", name="Title")
+    await title.fill("Half a ti")
+    session = f"{house.served.url}api/sessions/{tab.session_id}"
+    requests = tab.page.context.request
+    origin = {"Origin": house.served.url.rstrip("/")}
+    exported = await (await requests.get(f"{session}/export?format=json")).body()
+    assert (await requests.delete(session, headers=origin)).ok
+    await expect(title).to_have_count(0)
+    address = f"{house.served.url}api/sessions/import?name=come.json"
+    assert (await requests.post(address, data=exported, headers=origin)).ok
+    await expect(row).to_be_visible()
+    await expect(title).to_have_count(0)
+
+
 async def test_a_session_is_renamed_pinned_archived_and_brought_back(
     tab: Tab, stage: ScriptedReplies
 ) -> None:

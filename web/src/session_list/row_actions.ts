@@ -22,3 +22,11 @@ export function act(row: string, action: RowAction | null): void {
   else next.set(row, action);
   actions.value = next;
 }
+
+/** Called when a session leaves the list; one that is imported later may have its id. */
+export function dropActions(sessionId: string): void {
+  const isOther = ([row]: [string, RowAction]): boolean =>
+    (JSON.parse(row) as [string, string | null])[0] !== sessionId;
+  const left = new Map([...actions.peek()].filter(isOther));
+  if (left.size < actions.peek().size) actions.value = left;
+}

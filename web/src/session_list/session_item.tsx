@@ -218,7 +218,6 @@ function Rename({ title, text, onText, onDone }: RenameProps) {
 function Deletion({ id, title, onClose }: { id: string; title: string; onClose: () => void }) {
   const remove = async (): Promise<void> => {
     if (await attempt(() => keryx.deleteSession(id))) sessions.forget(id);
-    // A session that is imported may have the id of one that was deleted.
     onClose();
   };
   return (

@@ -11,6 +11,7 @@ import { firstSessions } from "../session/prefetch";
 import { minute } from "../ui/clock";
 import { type Group, groupByDay } from "./day_groups";
 import { isListed } from "./listed";
+import { dropActions } from "./row_actions";
 import { countsDiffer, type Folder, foldersOf } from "./tag_folders";
 
 /** So many are read again after a stream was lost. */
@@ -161,12 +162,17 @@ export class Sessions {
 
   forget(id: string): void {
     const tagged = (this.table.get(id)?.peek().tags ?? []).length > 0;
-    if (!this.table.delete(id)) return;
+    if (!this.drop(id)) return;
     if (tagged) this.countTags();
     batch(() => {
       this.version.value += 1;
       this.deleted.value = id;
     });
+  }
+
+  private drop(id: string): boolean {
+    dropActions(id);
+    return this.table.delete(id);
   }
 
   /** A stream that was opened before may have missed something while it was not open. */
@@ -199,7 +205,7 @@ export class Sessions {
       page,
       archived,
     ))
-      this.table.delete(id);
+      this.drop(id);
     for (const summary of page.sessions) this.put(summary);
   }
 
