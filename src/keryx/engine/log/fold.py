@@ -166,7 +166,7 @@ class Fold(Requests):
 
     def _undo(self, event: ev.TurnUndone | ev.TurnRestored) -> None:
         self.branches.note(event)
-        self.memories.given.clear()
+        self.memories.in_context.clear()
         first = next((item.seq for item in self.history if item.turn_id == event.turn_id), None)
         if first is not None:
             # A summary of what was before and after the turn is invalid: it is sent in full again.
@@ -174,7 +174,7 @@ class Fold(Requests):
 
     def _compact(self, event: ev.ContextCompacted) -> None:
         self.compactions.append(event)
-        self.memories.given.clear()
+        self.memories.in_context.clear()
         history, forgotten = without_summarized(self.history, event)
         if forgotten.isdisjoint(self._undone_later):
             self.history = history

@@ -26,7 +26,7 @@ FROM_WORKSPACE: Final = frozenset(("agents",))
 class SessionMemories(msgspec.Struct):
     """What the model was given from the memory, and what calls remembered."""
 
-    given: set[str] = msgspec.field(default_factory=set[str])
+    in_context: set[str] = msgspec.field(default_factory=set[str])
     """Memories that the model has in its context."""
     remembered: set[str] = msgspec.field(default_factory=set[str])
     """Changes of the memory by calls that have not ended."""
@@ -64,7 +64,7 @@ class SessionMemories(msgspec.Struct):
     def recall(self, event: ev.MemoryRecalled) -> None:
         if isinstance(event.call_id, msgspec.UnsetType):
             self.recalled = event.memories
-            self.given.update(memory.memory_id for memory in event.memories)
+            self.in_context.update(memory.memory_id for memory in event.memories)
         for memory in event.memories:
             self.lower_trust(memory.trust)
 

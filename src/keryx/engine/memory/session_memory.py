@@ -86,8 +86,8 @@ class CallsMemory:
             for memory_id, fields in zip(ids, changes, strict=True)
             if memory_id not in self._fold.memories.remembered
         }
-        wanted = [fields["target"] for fields in new.values()]
-        targets = {target: await self._get(target) for target in wanted if target is not None}
+        target_ids = [fields["target"] for fields in new.values()]
+        targets = {target: await self._get(target) for target in target_ids if target is not None}
         for target, memory in targets.items():
             # What is in the log counts before the memory knows it.
             if not self._is_active(memory) or target in self._fold.memories.ended:

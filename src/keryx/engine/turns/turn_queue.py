@@ -167,8 +167,8 @@ class TurnQueue:
 
     def _log_recall(self, turn_id: str, recall: Recall) -> None:
         """Log the memories that the model does not have in its context yet."""
-        given = self._context.fold.memories.given
-        new = tuple(memory for memory in recall.memories if memory.memory_id not in given)
+        in_context = self._context.fold.memories.in_context
+        new = tuple(memory for memory in recall.memories if memory.memory_id not in in_context)
         if new or recall.late:
             self._context.log.record(
                 ev.MemoryRecalled,

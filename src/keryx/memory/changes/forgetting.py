@@ -92,7 +92,7 @@ class Forgetting:
         One that is left out, or not configured any more, is not asked: it has all that it got.
         """
         remaining = await self._file.read(partial(self._of_others, items=items))
-        for deliverer in self._asked():
+        for deliverer in self._answering():
             try:
                 async with asyncio.timeout(self._budget):
                     left = tuple(await deliverer.provider.remaining(items))
@@ -102,14 +102,14 @@ class Forgetting:
                 remaining[deliverer.provider.name] = left
         return remaining
 
-    def _asked(self) -> list[Deliverer]:
+    def _answering(self) -> list[Deliverer]:
         return [deliverer for deliverer in self._deliverers if deliverer.left_out is None]
 
     def _of_others(
         self, connection: sqlite3.Connection, items: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        asked = [deliverer.provider.name for deliverer in self._asked()]
-        others = [name for name in deliveries.registered(connection) if name not in asked]
+        answering = [deliverer.provider.name for deliverer in self._answering()]
+        others = [name for name in deliveries.registered(connection) if name not in answering]
         delivered = {
             name: tuple(i for i in items if deliveries.was_delivered(connection, name, i))
             for name in others

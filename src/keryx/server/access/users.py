@@ -123,9 +123,9 @@ class Users:
 
     def _check_folder(self, folder: Path) -> None:
         """Refuse a folder that holds the home or another user's folder, or is inside of one."""
-        taken = [self._home.resolve(), *(Path(user.folder) for user in self.all())]
+        folders = [self._home.resolve(), *(Path(user.folder) for user in self.all())]
         real = folder.resolve()
-        for other in taken:
+        for other in folders:
             if real == other or real in other.parents or other in real.parents:
                 raise UserMustActError(
                     f"the folder {folder} and {other} overlap, so one could read the other; "

@@ -118,15 +118,15 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
 
 def _recalled_last(log: Sequence[ev.LoggedEvent]) -> ev.MemoryRecalled | None:
     """Return what the memory gave to the last turn; None: nothing."""
-    given = [
+    recalls = [
         event
         for event in log
         if isinstance(event, ev.MemoryRecalled) and isinstance(event.call_id, msgspec.UnsetType)
     ]
     turn = next((event for event in reversed(log) if isinstance(event, ev.TurnStarted)), None)
-    if turn is None or not given or given[-1].turn_id != turn.turn_id:
+    if turn is None or not recalls or recalls[-1].turn_id != turn.turn_id:
         return None
-    return given[-1]
+    return recalls[-1]
 
 
 @get("/api/sessions/{session_id:str}/changes")
