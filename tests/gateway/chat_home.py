@@ -116,7 +116,7 @@ class GatewayProcesses:
             self._order("kill")
 
     async def run_for(self, writes: int) -> None:
-        """Run one that dies after it has stored something that often."""
+        """Run one that dies after it has stored something that often, or once it rests."""
         self._order(str(writes))
         async with asyncio.timeout(PATIENCE):
             await in_thread(self._order, "wait")

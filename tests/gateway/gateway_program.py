@@ -1,8 +1,9 @@
 """Run as `python -m tests.gateway.gateway_program HOME`: gateways in processes of their own.
 
 A line of input with a number starts one, as a copy of this process that has everything imported. It
-kills itself after it has stored something that often, 0: never. A line `kill` kills it, and `wait`
-waits until it is dead. It is as the command, but faster and less patient.
+kills itself after it has stored something that often, or when it rests because there was less to
+store; 0: never. A line `kill` kills it, and `wait` waits until it is dead. It is as the command,
+but faster and less patient.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ FAST = Tuning(
 )
 
 
+AT_REST = 10
+"""Seconds until a gateway has stored all that there is, most likely. On a busy machine one may be
+killed before, which it has to survive as well."""
+
 # On a busy machine, the answer of the server may take longer than a fault in other tests.
 PATIENT = msgspec.structs.replace(FAST, request_timeout=2.0)
 
@@ -80,7 +85,9 @@ def start(home: Path, writes: int) -> int:
     try:
         # The input belongs to the first process.
         os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
-        die_after(writes)
+        if writes:
+            die_after(writes)
+            signal.alarm(AT_REST)  # nobody handles it, so it ends the process as a kill does
         run_loop(main(home))
     finally:
         os._exit(1)
