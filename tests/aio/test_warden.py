@@ -250,6 +250,7 @@ async def test_a_scope_forgets_a_process_that_has_ended(setup: WardenSetup):
     process.kill()
 
 
+@pytest.mark.usefixtures("unhurried_exits")
 @on_both_loops
 async def test_leaving_the_block_ends_the_tree(setup: WardenSetup):
     process, pids = await setup.run_tree()
@@ -259,6 +260,7 @@ async def test_leaving_the_block_ends_the_tree(setup: WardenSetup):
     assert all(map(has_ended, pids))
 
 
+@pytest.mark.usefixtures("unhurried_exits")
 @on_both_loops
 async def test_leaving_the_block_while_cancelled_still_ends_the_tree(setup: WardenSetup):
     process, pids = await setup.run_tree()
