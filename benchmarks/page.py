@@ -45,6 +45,9 @@ from parts.tab_measurements import (
 )
 
 OPENINGS: Final = 12
+AT_REST: Final = 1.0
+"""Seconds until a new window rests. Before, the browser loads pages of its own for its address bar
+(250 ms of CPU), which take both cores from the page."""
 MOST_OPENING: Final = 300.0
 MOST_MEDIAN: Final = 200.0
 PROFILED: Final = 5
@@ -54,7 +57,7 @@ STRETCH: Final = 40_000
 CANCELS: Final = 5
 MANY: Final = re.compile(r"[5-8]\d\d nested call")
 """Many calls run by then, and many are still to come."""
-RUNNING: Final = re.compile("running")
+RUNNING: Final = re.compile("Running")
 IDLE_SECONDS: Final = 5.0
 PACED: Final = 6
 FULL: Final = 1_050
@@ -100,8 +103,10 @@ def verdict(is_met: bool) -> str:  # noqa: FBT001 (reads as it is said)
 
 
 async def opening(server: MeasuredPage) -> None:
-    empty = [await open_empty(server) for _ in range(OPENINGS)]
-    navigated = [await navigate(server) for _ in range(OPENINGS)]
+    empty, navigated = {}, {}
+    for rest in (AT_REST, 0.0):
+        empty[rest] = [await open_empty(server, rest) for _ in range(OPENINGS)]
+        navigated[rest] = [await navigate(server, rest) for _ in range(OPENINGS)]
     page = await tab(server)
     clicked: dict[str, list[float]] = {SHORT_TITLE: [], LONG_TITLE: []}
     for _ in range(OPENINGS):
@@ -112,7 +117,9 @@ async def opening(server: MeasuredPage) -> None:
     await page.context.close()
     print(f"opening {MESSAGES:,} messages, to the last of them painted, {OPENINGS} times:")
     print_opening("a click in the list", clicked[LONG_TITLE], clicked[SHORT_TITLE], "one exchange")
-    print_opening("the page itself, by its address", navigated, empty, "an empty page")
+    floor = "an empty page"
+    print_opening("the page itself, by its address", navigated[AT_REST], empty[AT_REST], floor)
+    print_opening("  in a window that just opened", navigated[0.0], empty[0.0], floor)
     print_profile([await profile(server) for _ in range(PROFILED)])
 
 
@@ -136,7 +143,7 @@ def print_profile(profiles: Sequence[MainThread]) -> None:
         print(f"    {kind:<44} {cpu / count:5.1f} ms")
 
 
-async def open_empty(server: MeasuredPage) -> float:
+async def open_empty(server: MeasuredPage, rest: float) -> float:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(EMPTY)}\r\n"
@@ -146,6 +153,7 @@ async def open_empty(server: MeasuredPage) -> float:
     empty_server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with empty_server:
         page = await (await server.window()).new_page()
+        await asyncio.sleep(rest)
         await page.goto(f"http://127.0.0.1:{empty_server.sockets[0].getsockname()[1]}/")
         await page.wait_for_function("window.__painted")
         took = float(await page.evaluate("window.__painted"))
@@ -155,14 +163,15 @@ async def open_empty(server: MeasuredPage) -> float:
 
 async def profile(server: MeasuredPage) -> MainThread:
     await start_profile(server.browser)
-    return await end_profile(server.browser, server.url, await navigate(server))
+    return await end_profile(server.browser, server.url, await navigate(server, AT_REST))
 
 
-async def navigate(server: MeasuredPage) -> float:
-    """Return the milliseconds to open the page in a new window, with an empty cache."""
+async def navigate(server: MeasuredPage, rest: float) -> float:
+    """Return the milliseconds to open the page in a window that has rested, with an empty cache."""
     page = await (await server.window()).new_page()
     words = replied(MESSAGES // 2 - 1)
     await page.add_init_script(f"{WATCH}\n__watch.fromNavigation({words!r});")
+    await asyncio.sleep(rest)
     await page.goto(f"{server.url}#/s/{LONG_ID}")
     took = float(await page.evaluate("__watch.moment"))
     await page.context.close()

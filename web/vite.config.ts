@@ -1,7 +1,7 @@
 /// <reference types="vitest/config" />
 import { defineConfig } from "vite";
 import { characterNames } from "./bundling/character_names.ts";
-import { compileHint, FirstViewChunk, scriptInDocument } from "./bundling/first_view.ts";
+import { FirstViewChunk, scriptInDocument } from "./bundling/first_view.ts";
 
 const firstView = new FirstViewChunk("/src/page.tsx", ["/src/main.tsx", "/src/diagram_page.ts"]);
 
@@ -11,7 +11,6 @@ export default defineConfig({
   plugins: [
     characterNames("/src/ui/markdown/character_names.ts"),
     firstView.plugin(),
-    compileHint(["index", "page"]),
     scriptInDocument("src/first_requests.ts"),
   ],
   build: {

@@ -61,25 +61,6 @@ export class FirstViewChunk {
   }
 }
 
-/**
- * Chromium reads this comment and compiles whole files beside the download, in another thread.
- * Otherwise each function is compiled when it is first called, while the page waits to be drawn.
- */
-export function compileHint(chunks: readonly string[]): Plugin {
-  return {
-    name: "compile-hint",
-    generateBundle: {
-      // Last, because it counts only before all code.
-      order: "post",
-      handler: (_options, bundle) => {
-        for (const output of Object.values(bundle))
-          if (output.type === "chunk" && chunks.includes(output.name))
-            output.code = `//# allFunctionsCalledOnLoad\n${output.code}`;
-      },
-    },
-  };
-}
-
 /** Puts this script into the document, before all that the browser waits for. */
 export function scriptInDocument(entry: string): Plugin {
   return {
