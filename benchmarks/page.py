@@ -103,7 +103,8 @@ def verdict(is_met: bool) -> str:  # noqa: FBT001 (reads as it is said)
 
 
 async def opening(server: MeasuredPage) -> None:
-    empty, navigated = {}, {}
+    empty: dict[float, list[float]] = {}
+    navigated: dict[float, list[float]] = {}
     for rest in (AT_REST, 0.0):
         empty[rest] = [await open_empty(server, rest) for _ in range(OPENINGS)]
         navigated[rest] = [await navigate(server, rest) for _ in range(OPENINGS)]
