@@ -6,7 +6,7 @@ reader survives a newer writer. Large values are named by the hash of a blob.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -202,10 +202,15 @@ class CallOutcome(msgspec.Struct, frozen=True):
     @property
     def exit_code(self) -> int | None:
         """The code of a command that came to its end with another one than 0; None: any other."""
-        for part in self.content if self.outcome == "completed" else ():
-            if isinstance(part, Json) and b'"exit_code"' in bytes(part.value):
-                return _exit_code(part.decode())
-        return None
+        return exit_code_of(self.outcome, self.content)
+
+
+def exit_code_of(outcome: Outcome, content: Sequence[Part]) -> int | None:
+    """Return the code of a command that came to its end with another one than 0, else None."""
+    for part in content if outcome == "completed" else ():
+        if isinstance(part, Json) and b'"exit_code"' in bytes(part.value):
+            return _exit_code(part.decode())
+    return None
 
 
 def _exit_code(value: Any) -> int | None:

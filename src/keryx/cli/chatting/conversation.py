@@ -48,7 +48,7 @@ class Conversation:
         self.transcript = Transcript()
         self.session: SessionHandle | None = None
         self.opening = opening
-        self._attended = attended
+        self.is_attended = attended
         self._clock = RealClock()
         self._group = Group(Scope("conversation"), on_error=self._failed)
         self._following: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class Conversation:
 
     async def beside(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         """Do what may take long. A person need not wait for it with what they type next."""
-        if self._attended:
+        if self.is_attended:
             self.start(work, name=name)
         else:  # the next line is about what this one has done
             await work
@@ -204,7 +204,7 @@ class Conversation:
             session = await self.current()
             turn = await session.send(
                 text,
-                attended=self._attended,
+                attended=self.is_attended,
                 attachments=attachments,
                 replaces=replaces,
                 revert=replaces is not None,
@@ -227,7 +227,7 @@ class Conversation:
                 mode="steer",
                 turn_id=self.transcript.turn_id,
                 attachments=tuple(attachments),
-                attended=self._attended,
+                attended=self.is_attended,
             )
         except KeryxError:
             self.view.put_back(text)
@@ -235,18 +235,25 @@ class Conversation:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn runs, or will as soon as a message is sent."""
-        return self.transcript.is_running or self.outbox.is_busy
+        """Whether a turn or a call runs, or will as soon as a message is sent."""
+        return self.transcript.is_running or self.outbox.is_busy or bool(self.transcript.calls.rows)
 
     async def stop(self) -> None:
-        """Cancel the running turn, or else the one that comes next: its message is being sent."""
+        """Cancel the running turn, or the one whose message is being sent, or a person's calls."""
         turn_id = self.transcript.turn_id or self.outbox.open_turn
-        if self.session is None or turn_id is None:
-            if not self.outbox.interrupt():
-                text = SUMMARY_GOES_ON if self.transcript.is_compacting else "Nothing is running."
-                self.view.show([Piece("note", text)])
+        if self.session is not None and turn_id is not None:
+            await self.session.tell(cm.CancelTurn, by=BY, turn_id=turn_id)
+        elif not self.outbox.interrupt():
+            await self._stop_calls()
+
+    async def _stop_calls(self) -> None:
+        rows = list(self.transcript.calls.rows.values())
+        if self.session is None or not rows:
+            text = SUMMARY_GOES_ON if self.transcript.is_compacting else "Nothing is running."
+            self.view.show([Piece("note", text)])
             return
-        await self.session.tell(cm.CancelTurn, by=BY, turn_id=turn_id)
+        for row in rows:
+            await self.session.tell(cm.CancelCall, by=BY, call_id=row.call_id)
 
     async def stop_call(self, number: int) -> None:
         """Cancel one call; its turn goes on."""

@@ -9,14 +9,15 @@ import msgspec
 
 from keryx import events as ev
 from keryx.cli.chatting.pieces import Piece, one_line, printable
-from keryx.cli.screens.outcomes import outcome_line
+from keryx.cli.screens.outcomes import MARKS, ending_of, outcome_line
 from keryx.messages import Json, text_of
 
-MARKS: Final = {"completed": "✓", "failed": "✗", "denied": "⊘", "cancelled": "■", "unknown": "?"}
 OUTPUT_TAIL: Final = 2_000
 """Characters of a running call's output that are kept, for its last line."""
 RESULT_LINES: Final = 5
 """Lines of a result that are shown."""
+OWN_RESULT_LINES: Final = 200
+"""Lines of the result of a call that a person ran, to read it."""
 LONGEST_PREVIEW: Final = 100
 
 
@@ -29,6 +30,8 @@ class CallRow:
     tool: str
     preview: str
     began: float
+    is_own: bool = False
+    """Whether a person ran it, and no model."""
     output: str = ""
     done: float | None = None
     total: float | None = None
@@ -84,7 +87,12 @@ class RunningCalls:
     def _start(self, event: ev.CallStarted) -> None:
         self._last_number += 1
         self.rows[event.call_id] = CallRow(
-            self._last_number, event.call_id, event.tool, event.preview, event.at
+            self._last_number,
+            event.call_id,
+            event.tool,
+            event.preview,
+            event.at,
+            is_own=event.step_id is None,
         )
 
     def _restore(self, event: ev.CallsSnapshot) -> None:
@@ -102,11 +110,13 @@ class RunningCalls:
         row = self.rows.pop(event.call_id, None)
         number = "" if row is None else f"{row.number} "
         title = event.tool if row is None else row.title
-        mark = MARKS.get(event.outcome, "·")
+        ending, exit_code = ending_of(event)
         problem = outcome_line(event).removeprefix(f"{event.tool}: ")
-        ending = f" · {problem}" if problem else f" · {seconds(event.duration)}"
-        pieces = [Piece("call", f"{mark} {number}{title}{ending}")]
-        if event.outcome in ("completed", "failed") and (output := _output_of(event)):
+        parts = [title, exit_code, problem or seconds(event.duration)]
+        line = " · ".join(part for part in parts if part)
+        pieces = [Piece("call", f"{MARKS.get(ending, '·')} {number}{line}")]
+        most = OWN_RESULT_LINES if row is not None and row.is_own else RESULT_LINES
+        if event.outcome in ("completed", "failed") and (output := _output_of(event, most)):
             pieces.append(Piece("output", output))
         return pieces
 
@@ -119,16 +129,16 @@ def _show_progress(row: CallRow, event: ev.CallProgress) -> None:
     row.note = one_line(event.note, LONGEST_PREVIEW)
 
 
-def _output_of(event: ev.CallFinished) -> str:
+def _output_of(event: ev.CallFinished, most: int) -> str:
     """Return the first lines of the result, and how many more there are."""
     text = "\n".join(
         _readable(part.decode()) if isinstance(part, Json) else text_of((part,))
         for part in event.result
     )
     lines = printable(text).strip("\n").splitlines()
-    more = len(lines) - RESULT_LINES
+    more = len(lines) - most
     if more > 1:
-        return "\n".join([*lines[:RESULT_LINES], f"… {more} more lines"])
+        return "\n".join([*lines[:most], f"… {more} more lines"])
     return "\n".join(lines)
 
 

@@ -1,11 +1,28 @@
-"""Lines about calls that did not complete, for people at a terminal and for logs of scripts."""
+"""How calls ended: marks, colours and lines, for people at a terminal and for logs of scripts."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from keryx import events as ev
+from keryx.messages import exit_code_of
 
+MARKS: Final = {
+    "completed": "✓",
+    "exited": "!",
+    "failed": "✗",
+    "denied": "⊘",
+    "cancelled": "■",
+    "unknown": "?",
+}
+STYLES: Final = {
+    "completed": "green",
+    "exited": "yellow",
+    "failed": "red",
+    "denied": "yellow",
+    "cancelled": "yellow",
+    "unknown": "magenta",
+}
 NO_TERMINAL: Final = "Refused: needs approval, and there is no terminal to ask"
 HOW_TO_APPROVE: Final = "run it in a terminal, allow it with a rule, or pass --approve"
 _EXPIRED: Final = {"timeout": "nobody answered in time"}
@@ -45,6 +62,12 @@ class CallLines:
             self._unasked_calls.add(event.call_id)
             return f"{subject}: {NO_TERMINAL}{why}; {HOW_TO_APPROVE}"
         return f"{subject}: no longer waiting for you: {_EXPIRED.get(event.cause, event.cause)}"
+
+
+def ending_of(finished: ev.CallFinished) -> tuple[str, str]:
+    """Return the key of the mark and style, and what to say about an exit code that is not 0."""
+    code = exit_code_of(finished.outcome, finished.result)
+    return (finished.outcome, "") if code is None else ("exited", f"exit code {code}")
 
 
 def outcome_line(finished: ev.CallFinished) -> str:

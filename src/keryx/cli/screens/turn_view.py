@@ -12,19 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from keryx import events as ev
+from keryx.cli.screens.outcomes import MARKS, STYLES, ending_of
 
 BAR = 28
 """The width of the time axis, in characters."""
 TAIL = 500
 """Characters of a call's output that are kept, to find its last line."""
-MARKS = {"completed": "✓", "failed": "✗", "denied": "⊘", "cancelled": "■", "unknown": "?"}
-STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "denied": "yellow",
-    "cancelled": "yellow",
-    "unknown": "magenta",
-}
 
 
 @dataclass(slots=True)
@@ -33,7 +26,7 @@ class _Bar:
     preview: str
     began: float
     ended: float | None = None
-    outcome: str = ""
+    ending: str = ""
     reason: str | None = None
     printed: str = ""
     """The end of its output."""
@@ -87,7 +80,9 @@ class TurnView:
             case ev.CallOutput() if (bar := self._bar(event.call_id)) is not None:
                 bar.printed = (bar.printed + event.text)[-TAIL:]
             case ev.CallFinished() if (bar := self._bar(event.call_id)) is not None:
-                bar.ended, bar.outcome, bar.reason = event.at, event.outcome, event.reason
+                bar.ended = event.at
+                bar.ending, exit_code = ending_of(event)
+                bar.reason = exit_code or event.reason
             case _:
                 return
 
@@ -117,12 +112,12 @@ def _table(bars: list[_Bar], now: float) -> Table:
     span = max(max(bar.ended or now for bar in bars) - began, 0.001)
     for bar in bars:
         ended = now if bar.ended is None else bar.ended
-        style = STYLES.get(bar.outcome, "cyan")
+        style = STYLES.get(bar.ending, "cyan")
         indent = round((bar.began - began) / span * BAR)
         width = max(1, round((ended - bar.began) / span * BAR))
-        line = " " * indent + ("━" if bar.outcome else "╍") * min(width, BAR - indent or 1)
+        line = " " * indent + ("━" if bar.ending else "╍") * min(width, BAR - indent or 1)
         table.add_row(
-            Text(MARKS.get(bar.outcome, "▶"), style=style),
+            Text(MARKS.get(bar.ending, "▶"), style=style),
             Text(bar.tool, style="bold"),
             Text(line.ljust(BAR), style=style),
             Text(f"{ended - bar.began:5.2f} s"),
@@ -132,6 +127,8 @@ def _table(bars: list[_Bar], now: float) -> Table:
 
 
 def _note(bar: _Bar) -> str:
-    if bar.outcome not in ("", "completed"):
-        return f"{bar.outcome}: {bar.reason}" if bar.reason else bar.outcome
+    if bar.ending == "exited":
+        return bar.reason or ""
+    if bar.ending not in ("", "completed"):
+        return f"{bar.ending}: {bar.reason}" if bar.reason else bar.ending
     return bar.last or bar.preview

@@ -9,6 +9,7 @@ from typing import Final
 from keryx import events as ev
 from keryx.app.portable.conversation import undone_turns
 from keryx.cli.chatting.commands.attachments import Attachments
+from keryx.cli.chatting.commands.own_calls import OwnCalls
 from keryx.cli.chatting.commands.request_actions import RequestActions
 from keryx.cli.chatting.commands.setting_actions import SettingActions
 from keryx.cli.chatting.commands.slash_commands import (
@@ -48,6 +49,7 @@ class CommandActions:
         self.attachments = Attachments(conversation)
         settings = SettingActions(conversation)
         self._requests = RequestActions(conversation)
+        self._own_calls = OwnCalls(conversation)
         # These must not wait for what was typed before: that is what they stop or answer.
         self._at_once: dict[str, Action] = {
             "steer": self._steer,
@@ -64,6 +66,7 @@ class CommandActions:
             "resume": self._resume,
             "compact": self._compact,
             "fork": self._fork,
+            "exec": self._own_calls.run_code,
             "undo": self._undo,
             "retry": self._retry,
             "attach": self.attachments.attach,
@@ -80,6 +83,9 @@ class CommandActions:
     def submit(self, text: str) -> None:
         """Run a command, or send a message."""
         command = parse(text)
+        if for_shell := self._own_calls.command_in(text):
+            self._conversation.in_order(self._own_calls.run_command(for_shell))
+            return
         if command is None:
             self._conversation.in_order(self._send(_without_mark(text)), is_message=True)
             return
@@ -123,7 +129,7 @@ class CommandActions:
 
     def steer(self, text: str) -> None:
         """Steer with a message; a command is run as always."""
-        if parse(text) is not None:
+        if parse(text) is not None or self._own_calls.command_in(text):
             self.submit(text)
         else:
             self._steer_now(_without_mark(text))
@@ -274,7 +280,7 @@ class CommandActions:
 
 def _without_mark(text: str) -> str:
     """Return a message without what kept it from being a command."""
-    return text[1:] if text.startswith(("//", " /")) else text
+    return text[1:] if text.startswith(("//", " /", " !")) else text
 
 
 async def _run(action: Action, value: str) -> None:

@@ -47,6 +47,7 @@ COMMANDS: Final = tuple(
         ("workspace", "Change the folder that this session works in", "[FOLDER]"),
         ("personality", "Change the personality of the agent", "[NAME]"),
         ("compact", "Replace the earlier messages with a summary", "[FOCUS]"),
+        ("exec", "Run Python in the sandbox yourself, with the tools", "CODE"),
         ("fork", "Start a new session with a copy of this one"),
         ("undo", "Undo the last turn and its file changes"),
         ("retry", "Answer the last message again; the files it changed are reverted"),
@@ -77,7 +78,10 @@ KEYS: Final = (
     ("Tab", "Complete commands, @files and sessions"),
     ("Ctrl+L", "Draw the screen again"),
 )
-PREFIXES: Final = (("@PATH", "Insert the path of a file in the workspace"),)
+PREFIXES: Final = (
+    ("@PATH", "Insert the path of a file in the workspace"),
+    ("!COMMAND", "Run a command of the shell yourself, without a model"),
+)
 
 
 def parse(text: str) -> tuple[str, str] | None:

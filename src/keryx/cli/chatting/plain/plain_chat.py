@@ -142,10 +142,10 @@ class _LineBlock:
             self._view.show([Piece("note", "/end sends the lines that follow; /drop drops them.")])
         elif word in ("/end", "/drop"):
             text, self._lines = "\n".join(self._lines), None
-            # A space keeps a text that begins with a slash from being a command.
-            return (
-                f" {text}" if word == "/end" and text.startswith("/") else text * (word == "/end")
-            )
+            if word == "/drop":
+                return ""
+            # A space keeps a text that begins as a command does from being one.
+            return f" {text}" if text.startswith(("/", "!")) else text
         else:
             self._lines.append(line)
         return ""

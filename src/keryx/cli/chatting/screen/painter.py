@@ -20,6 +20,8 @@ from rich.text import Text
 
 from keryx.cli.chatting.pieces import Kind, Piece
 from keryx.cli.screens.markdown_stream import NEXT_ITEM
+from keryx.cli.screens.outcomes import MARKS
+from keryx.cli.screens.outcomes import STYLES as CALL_ENDINGS
 
 STYLES: Final[dict[Kind, str]] = {
     "user": "bold",
@@ -28,7 +30,7 @@ STYLES: Final[dict[Kind, str]] = {
     "output": "dim",
     "request": "bold yellow",
 }
-CALL_STYLES: Final = {"✓": "green", "✗": "red", "⊘": "yellow", "■": "yellow", "?": "magenta"}
+CALL_STYLES: Final = {mark: CALL_ENDINGS[ending] for ending, mark in MARKS.items()}
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 CLOSE: Final = frozenset(
     {("call", "output"), ("output", "call"), ("output", "diff"), ("call", "diff"), ("diff", "call")}
