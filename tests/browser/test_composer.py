@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from playwright.async_api import Response, Route, expect
@@ -18,6 +19,11 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("pag
 
 def saves_draft(response: Response) -> bool:
     return response.request.method == "PUT" and response.url.endswith("/draft")
+
+
+def saves(text: str) -> Callable[[Response], bool]:
+    """Of the drafts that are saved while a person types, this one."""
+    return lambda response: saves_draft(response) and text in (response.request.post_data or "")
 
 
 async def test_what_is_said_while_a_turn_runs_can_be_changed_until_its_turn_comes(
@@ -206,7 +212,7 @@ async def test_what_is_typed_while_a_session_loads_is_there_however_often_the_pa
     await expect(tab.box).to_have_value("typed at once and again")
     await tab.page.reload()
     released.set()
-    async with tab.page.expect_response(saves_draft):
+    async with tab.page.expect_response(saves("typed at once and again")):
         await expect(tab.replies).to_have_text(["Loaded."])
     await expect(tab.box).to_have_value("known before, typed at once and again")
     # It is saved now, and nothing of it is added again.
@@ -235,7 +241,7 @@ async def test_what_could_not_be_saved_is_there_when_the_page_is_again(
     await expect(tab.replies).to_have_text(["Lost?"])
     await expect(tab.box).to_have_value("only here so far")
     await tab.page.unroute("**/draft")
-    async with tab.page.expect_response(saves_draft):
+    async with tab.page.expect_response(saves("and now there")):
         await tab.box.press("End")
         await tab.box.press_sequentially(" and now there")
     other = await somebody.opens(tab.page.url)

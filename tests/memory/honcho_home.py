@@ -31,7 +31,8 @@ def honcho_server(folder: Path) -> Generator[HonchoServer]:
 def provider_of(
     server: HonchoServer, file: MemoryFile, bridge: Bridge, **settings: Any
 ) -> HonchoProvider:
-    defaults: dict[str, Any] = {"timeout": 5.0, "settle": SETTLE, "api_key": KEY}
+    # Only tests about time reach their limit: on a full machine an answer may take long.
+    defaults: dict[str, Any] = {"timeout": 30.0, "settle": SETTLE, "api_key": KEY}
     return HonchoProvider(
         file, bridge, url=server.url, workspace=CONFIGURED, **{**defaults, **settings}
     )

@@ -34,8 +34,10 @@ async def opened(folder: Path) -> AsyncGenerator[tuple[HonchoServer, HonchoProvi
     with honcho_server(folder) as server:
         async with memories_of(folder) as (file, bridge):
             provider = provider_of(server, file, bridge)
-            yield server, provider
-            await provider.close()
+            try:
+                yield server, provider
+            finally:
+                await provider.close()
         assert (await server.state())["refusals"] == []
 
 
