@@ -77,3 +77,17 @@ def test_a_command_that_fails_is_not_shown_as_good(
         window.send("try")
         window.wait("It failed.")
         assert "! 1 terminal echo hm; exit 4 · exit code 4 · " in window.scrollback
+
+
+def test_plain_lines_run_commands_and_a_marked_block_does_not(
+    home: Path, window: Terminal, folder: Path
+) -> None:
+    with model_server(home, {"text": "Read."}):
+        start(window, folder, "--plain")
+        window.send("!touch made-by-a-line; exit 5")
+        window.wait("· exit code 5 ·")
+        assert (folder / "made-by-a-line").exists()
+        for line in ("/text", "!touch made-by-a-block", "/end"):
+            window.send(line)
+        window.wait("Read.")
+        assert not (folder / "made-by-a-block").exists()
